@@ -1,0 +1,1 @@
+"""Redrive on the command line; one file per command family."""

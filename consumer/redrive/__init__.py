@@ -1,0 +1,1 @@
+"""Redrive's consumer: what a handler's author imports."""

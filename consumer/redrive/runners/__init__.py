@@ -1,0 +1,1 @@
+"""The ways of running a handler once; each file is one."""
