@@ -4,6 +4,7 @@ Folders are made once and cached under a key; a half-made one is never seen, bec
 renamed into it at the end.
 """
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -40,23 +41,40 @@ def bootstrap(suite: str, root: Path, *, packages: Sequence[str]) -> None:
     if root.exists():
         return
     install(["debootstrap"])
-    building = root.with_name(f"{root.name}.building")
-    _discard(building)
-    building.parent.mkdir(parents=True, exist_ok=True)
-    with step(f"making a Debian {suite} root file system with {' '.join(packages)}"):
-        run("debootstrap", "--variant=minbase", suite, building, timeout=1200)
-        # A mirror may be frozen at a date; packages of sid are then "expired" but right.
-        (building / "etc/apt/apt.conf.d/99testbed").write_text('Acquire::Check-Valid-Until "false";\n')
-        # Nothing may start inside: packages that bring a service would start it during their installation.
-        policy = building / "usr/sbin/policy-rc.d"
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-        with kernel_mounts(building):
-            inside = ("chroot", building, "apt-get", "-q", "-y", "--no-install-recommends")
-            run(*inside, "update", env=QUIET)
-            run(*inside, "install", *packages, env=QUIET)
-            run(*inside, "clean", env=QUIET)
-    building.rename(root)
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(root.with_name(f"{root.name}.lock")):
+        if root.exists():  # another clone asked at the same time and has made it
+            return
+        building = root.with_name(f"{root.name}.building")
+        _discard(building)
+        with step(f"making a Debian {suite} root file system with {' '.join(packages)}"):
+            _build(suite, building, packages)
+        building.rename(root)
+
+
+def _build(suite: str, building: Path, packages: Sequence[str]) -> None:
+    run("debootstrap", "--variant=minbase", suite, building, timeout=1200)
+    # A mirror may be frozen at a date; packages of sid are then "expired" but right.
+    (building / "etc/apt/apt.conf.d/99testbed").write_text('Acquire::Check-Valid-Until "false";\n')
+    # Without it localhost has no address inside.
+    (building / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+    # Nothing may start inside: packages that bring a service would start it during their installation.
+    policy = building / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    with kernel_mounts(building):
+        inside = ("chroot", building, "apt-get", "-q", "-y", "--no-install-recommends")
+        run(*inside, "update", env=QUIET)
+        run(*inside, "install", *packages, env=QUIET)
+        run(*inside, "clean", env=QUIET)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock that the kernel frees even when its holder is killed."""
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

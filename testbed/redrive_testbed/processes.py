@@ -16,6 +16,9 @@ from pathlib import Path
 from redrive_testbed.errors import NotReady
 from redrive_testbed.shell import tail
 
+# Held until they have ended: a dropped Popen warns that its program still runs, which is the purpose here.
+_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
+
 
 @dataclass(frozen=True)
 class Process:
@@ -36,8 +39,6 @@ class Processes:
     def __init__(self, state: Path) -> None:
         self._records = state / "processes"
         self._logs = state / "logs"
-        # Held, not waited for: a dropped Popen warns that its program still runs, which is the purpose here.
-        self._children: list[subprocess.Popen[bytes]] = []
 
     def start(
         self, name: str, command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
@@ -59,7 +60,7 @@ class Processes:
                 cwd=cwd,
                 start_new_session=True,
             )
-        self._children.append(child)
+        _CHILDREN[child.pid] = child
         process = Process(name, child.pid, _birth(child.pid) or 0, log)
         self._record(name).write_text(json.dumps({"pid": process.pid, "born": process.born}))
         return process
@@ -86,6 +87,7 @@ class Processes:
                 if not _gone(process, within=patience):
                     raise NotReady(f"{name} (pid {process.pid}) does not end, even with SIGKILL,")
         self._record(name).unlink(missing_ok=True)
+        _reap()
 
     def kill(self, name: str) -> None:
         """End a program at once, as a power cut would."""
@@ -94,6 +96,7 @@ class Processes:
             _end(process, signal.SIGKILL)
             _gone(process, within=20)
         self._record(name).unlink(missing_ok=True)
+        _reap()
 
     def must_live(self, name: str) -> None:
         """Fail with the tail of its log when a program has ended by itself."""
@@ -129,12 +132,11 @@ def _gone(process: Process, *, within: float) -> bool:
         if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
-    _reap(process.pid)
     return True
 
 
-def _reap(pid: int) -> None:
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return
+def _reap() -> None:
+    """Take note of the children that have ended, so that none stays a zombie."""
+    for pid, child in list(_CHILDREN.items()):
+        if child.poll() is not None:
+            del _CHILDREN[pid]

@@ -1,0 +1,58 @@
+# Everything a person types. `make help` lists it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+UV_VERSION := 0.13.7
+# uv from the PATH, else one of our own below .tools. Python itself is never downloaded: the machine's is used.
+UV := $(or $(shell command -v uv),.tools/bin/uv)
+export UV_PYTHON_DOWNLOADS := never
+export UV_FROZEN := 1
+BED := $(UV) run --all-extras --all-groups --quiet python -m redrive_testbed
+
+NODES ?= 1
+CONTEXT ?=
+RELEASE ?=
+STAGES ?=
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo demo-down test check format
+demo: setup ## show the main job on a cluster and a broker that it brings up
+	@$(BED) demo
+demo-down: broker-down cluster-down ## remove what the demo brought up
+test: setup ## run every check and test; STAGES="unit integration" for some of them
+	@$(BED) test $(STAGES)
+check: setup ## lint, types and import contracts: the fast part of the tests
+	@$(BED) test lint types contracts
+format: setup ## let ruff mend what it can
+	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
+
+.PHONY: cluster-up cluster-down cluster-status
+cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
+	@$(BED) cluster-up --nodes $(NODES) $(if $(CONTEXT),--context $(CONTEXT))
+cluster-down: setup ## remove every trace of the cluster
+	@$(BED) cluster-down
+cluster-status: setup ## say what is up
+	@$(BED) cluster-status
+
+.PHONY: broker-up broker-down broker-status
+broker-up: setup ## start a RabbitMQ broker on loopback; RELEASE=3.10 for the oldest
+	@$(BED) broker-up $(RELEASE)
+broker-down: setup ## end that broker and remove its data
+	@$(BED) broker-down
+broker-status: setup ## say where that broker listens
+	@$(BED) broker-status
+
+.PHONY: images
+images: setup ## build the operator's and the consumer's image, load them into the cluster that is up
+	@$(BED) images
+
+.PHONY: setup
+setup: $(UV)
+	@$(UV) sync --all-extras --all-groups --quiet
+
+.tools/bin/uv:
+	@python3 -m venv .tools || { echo "error: python3 with venv is needed (on Debian: apt-get install python3-venv)"; exit 1; }
+	@.tools/bin/pip install --quiet uv==$(UV_VERSION)

@@ -1,0 +1,64 @@
+"""A cluster that the person named: used as it is, never made, changed or removed by the test bed.
+
+A copy of that one context is written to the state folder, so that everything else reads one kubeconfig, wherever the
+cluster came from, and can reach no other.
+"""
+
+import shutil
+from pathlib import Path
+
+from redrive_testbed.errors import CommandFailed, Refused, TestbedError
+from redrive_testbed.places import Places
+from redrive_testbed.say import say
+from redrive_testbed.shell import run, succeeds
+
+
+class NamedContext:
+    """A context of the person's own kubeconfig."""
+
+    def __init__(self, places: Places, context: str) -> None:
+        self._folder = places.state / "context"
+        self._context = context
+        self.kind = f"the context {context} that you named"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._folder / "admin.kubeconfig"
+
+    kubectl = "kubectl"
+    reaches_this_machine = False
+
+    def up(self, nodes: int = 1) -> None:
+        del nodes
+        if shutil.which("kubectl") is None:
+            raise Refused(f"kubectl is needed to use the context {self._context}: install it")
+        own = self._own_kubeconfig()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(own)
+        if not self._answers():
+            raise TestbedError(f"the cluster of the context {self._context} does not answer: is it running?")
+        say(f"the cluster is up: export KUBECONFIG={self.kubeconfig}")
+
+    def down(self) -> None:
+        """Forget the copy of the context; the cluster itself is not ours to end."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def load(self, archive: Path) -> None:
+        raise TestbedError(
+            f"images cannot be put into the cluster of the context {self._context} from here: push {archive} to a "
+            "registry that it pulls from"
+        )
+
+    def status(self) -> str:
+        return "running" if self._answers() else "SILENT"
+
+    def _answers(self) -> bool:
+        return succeeds("kubectl", "--kubeconfig", self.kubeconfig, "get", "--raw", "/readyz")
+
+    def _own_kubeconfig(self) -> str:
+        try:
+            return run("kubectl", "config", "view", "--raw", "--flatten", "--minify", "--context", self._context)
+        except CommandFailed as error:
+            known = run("kubectl", "config", "get-contexts", "--output", "name").split()
+            raise Refused(f"there is no context {self._context}; known are: {', '.join(known) or 'none'}") from error

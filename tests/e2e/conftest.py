@@ -1,0 +1,123 @@
+"""A real cluster: the one that is up, else one brought up for this session and taken down after it.
+
+Where none can run, tests skip on a laptop and fail in CI. When a test fails, the events and pods of its namespace
+are printed, because by the time a person looks they are gone.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import time
+
+import pytest
+
+from redrive_testbed import clusters, images
+from redrive_testbed.errors import Refused
+from redrive_testbed.places import Places
+
+IMAGE = "redrive/consumer:dev"
+
+
+@pytest.fixture(scope="session")
+def machine_places():
+    return Places.from_environment()
+
+
+@pytest.fixture(scope="session")
+def cluster(machine_places):
+    standing = clusters.current(machine_places)
+    try:
+        yield clusters.up(machine_places, context=os.environ.get("REDRIVE_CONTEXT"))
+    except Refused as reason:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(reason))
+    if standing is None:
+        clusters.down(machine_places)
+
+
+@pytest.fixture(scope="session")
+def image(cluster, machine_places):
+    """Load the project's images, and name one that has a Python in it."""
+    images.load(machine_places, cluster.load)
+    return IMAGE
+
+
+@pytest.fixture(scope="session")
+def kubectl(cluster):
+    """Call kubectl as the administrator; the result is returned, whatever it is."""
+
+    def call(*words, stdin=None):
+        command = [cluster.kubectl, "--kubeconfig", str(cluster.kubeconfig), *words]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=240, check=False)
+
+    return call
+
+
+class Namespace:
+    """A namespace of one test, with the calls that tests make in it."""
+
+    def __init__(self, name, kubectl):
+        self.name = name
+        self._kubectl = kubectl
+
+    def kubectl(self, *words, stdin=None):
+        """Call kubectl in this namespace, and fail with its own words if it fails."""
+        done = self.try_kubectl(*words, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    def try_kubectl(self, *words, stdin=None):
+        return self._kubectl("--namespace", self.name, *words, stdin=stdin)
+
+    def apply(self, *objects):
+        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        self.kubectl("apply", "--server-side", "--filename", "-", stdin=items)
+
+    def get(self, *what):
+        return json.loads(self.kubectl("get", *what, "--output", "json"))
+
+    def events(self, reason):
+        return [event for event in self.get("events")["items"] if event["reason"] == reason]
+
+    def wait_for(self, what, ready, within=90):
+        """Wait until `ready` returns something true, and return it."""
+        deadline = time.monotonic() + within
+        while not (found := ready()):
+            assert time.monotonic() < deadline, f"{what} did not come within {within} s"
+            time.sleep(0.5)
+        return found
+
+
+@pytest.fixture
+def namespace(kubectl, request):
+    name = f"e2e-{secrets.token_hex(4)}"
+    namespace = Namespace(name, kubectl)
+    namespace.kubectl("create", "namespace", name)
+    # Pods need the account that a controller makes for each namespace a moment later.
+    namespace.wait_for("the service account", lambda: not namespace.try_kubectl("get", "sa", "default").returncode)
+    yield namespace
+    if request.node.stash.get(FAILED, False):
+        dump(namespace)
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+FAILED = pytest.StashKey()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    outcome = yield
+    if outcome.get_result().failed:
+        item.stash[FAILED] = True
+
+
+def dump(namespace):
+    for words in (("get", "all", "--output", "wide"), ("get", "events"), ("describe", "pods")):
+        print(f"--- kubectl {' '.join(words)} in {namespace.name}")
+        print(namespace.try_kubectl(*words).stdout)
+    for pod in namespace.get("pods")["items"]:
+        name = pod["metadata"]["name"]
+        print(f"--- logs of {name}")
+        print(namespace.try_kubectl("logs", name, "--all-containers", "--tail", "100").stdout)
