@@ -4,11 +4,13 @@ buildah keeps its images in a store of its own in the cache folder, never in the
 it has no base to start from; it then makes one from Debian packages, with the same Python as the registry's.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -72,6 +74,9 @@ class Builder(Protocol):
     def tidy(self, label: str) -> None:
         """Remove images with that label that have lost their names to newer ones."""
 
+    def release(self) -> None:
+        """Unmount and remove what a killed build has left; only for who is alone with the builder."""
+
 
 class Docker:
     """The engine of the person's machine; its other images are none of our business."""
@@ -95,6 +100,9 @@ class Docker:
 
     def tidy(self, label: str) -> None:
         run("docker", "image", "prune", "--force", "--filter", f"label={label}")
+
+    def release(self) -> None:
+        """Leave it to the engine, which outlives a killed client."""
 
 
 class Buildah:
@@ -142,6 +150,9 @@ class Buildah:
         del label
         run(*self._command, "rmi", "--prune", "--force")
 
+    def release(self) -> None:
+        run(*self._command, "rm", "--all")
+
     def _has(self, image: str) -> bool:
         return succeeds(*self._command, "inspect", "--type", "image", image)
 
@@ -157,13 +168,21 @@ class Buildah:
             self.build(Recipe(Path(context), dockerfile, [tag]))
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other checkouts away, for they give the same names to their images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "build.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it even when this program is killed
+        yield
+
+
 def choose(folder: Path) -> Builder:
     """Pick the builder of this machine; `folder` is where buildah may keep its store."""
     name = pick(docker=docker_answers(), buildah=_present("buildah"), apt=_present("apt-get"), root=os.geteuid() == 0)
     if name == "docker":
         return Docker()
     debian.install(["buildah"])
-    folder.mkdir(parents=True, exist_ok=True)
     return Buildah(folder)
 
 

@@ -1,7 +1,7 @@
 """Control groups of the nodes: each kubelet gets a root of its own, so that two on one machine do not fight.
 
 A kubelet removes every pod group below its root that it does not know; with a shared root it would end the pods of
-its neighbour. Version 1 has a tree per controller, version 2 one tree for all.
+its neighbour. Version 1 has a tree per controller, version 2 one tree for all, and a hybrid machine has both.
 """
 
 import os
@@ -43,7 +43,7 @@ def _trees() -> Iterator[Path]:
         yield TREES
         return
     # A controller may be there under two names, one a link to the other.
-    yield from sorted({tree.resolve() for tree in TREES.iterdir() if (tree / "cgroup.clone_children").exists()})
+    yield from sorted({tree.resolve() for tree in TREES.iterdir() if (tree / "cgroup.procs").exists()})
 
 
 def _pass_on(group: Path) -> None:

@@ -133,7 +133,7 @@ class Dockerless:
         require_disk(self._cache, DISK_TO_RUN if built else DISK_TO_BUILD)
         if not self._processes.find("kube-apiserver"):
             require_memory(MEMORY)
-            network.refuse_foreign_routes()
+            network.refuse_foreign_routes(network.read_routes())
             require_port("0.0.0.0", 6443)  # noqa: S104 - asks whether anybody has it, on whatever address
         for server, port in LOOPBACK_PORTS.items():
             if not self._processes.find(server.removesuffix("'s peers")):

@@ -9,13 +9,14 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from redrive_testbed import builders, wheelhouse
 from redrive_testbed.archives import import_into_containerd, single_binary_archive
-from redrive_testbed.builders import Builder, Recipe
+from redrive_testbed.builders import Buildah, Builder, Recipe
 from redrive_testbed.errors import Refused
 from redrive_testbed.places import REPOSITORY, Places
 from redrive_testbed.say import say, step
@@ -29,6 +30,7 @@ __all__ = [
     "export",
     "import_into_containerd",
     "load",
+    "release",
     "single_binary_archive",
 ]
 
@@ -56,32 +58,28 @@ class Image:
 
 def build(places: Places) -> list[Image]:
     """Build every image that has changed, and return them all."""
-    builder = _builder(places)
-    project = wheelhouse.project_wheel()
-    return [_build_component(builder, component, project) for component in COMPONENTS]
+    with _builder(places) as builder:
+        return _build_all(builder)
 
 
 def build_dockerfile(
     places: Places, *, context: Path, dockerfile: Path, tag: str, arguments: Mapping[str, str] | None = None
 ) -> None:
     """Build any Dockerfile, a user's handler for one, under a full name such as docker.io/examples/hello:dev."""
-    builder = _builder(places)
-    with step(f"building {tag} with {builder.name}"):
+    with _builder(places) as builder, step(f"building {tag} with {builder.name}"):
         builder.build(Recipe(context, dockerfile, [tag], arguments or {}))
 
 
 def export(places: Places, tags: Sequence[str], out: Path) -> None:
-    """Write one built image, under all its names, as a docker-archive; a half-written one is never seen."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        partial = Path(folder, out.name)
-        _builder(places).save(tags, partial)
-        partial.rename(out)
+    """Write one built image, under all its names, as a docker-archive."""
+    with _builder(places) as builder:
+        _export(builder, tags, out)
 
 
 def archive(places: Places) -> list[Path]:
     """Build what has changed and return one docker-archive for each image."""
-    return [_archive_one(places, image) for image in build(places)]
+    with _builder(places) as builder:
+        return [_archive_one(builder, image, _folder(places) / "archives") for image in _build_all(builder)]
 
 
 def load(places: Places, into: Callable[[Path], None]) -> None:
@@ -89,6 +87,13 @@ def load(places: Places, into: Callable[[Path], None]) -> None:
     for path in archive(places):
         with step(f"loading {path.name}"):
             into(path)
+
+
+def release(places: Places) -> None:
+    """Unmount and remove what a killed build has left; the images stay."""
+    if (_folder(places) / "store").exists():
+        with builders.alone(_folder(places)):
+            Buildah(_folder(places)).release()
 
 
 def inputs_hash(parts: Mapping[str, bytes]) -> str:
@@ -105,6 +110,12 @@ def wanted_base(dockerfile: str) -> str:
     if found is None:
         raise ValueError("the Dockerfile has no line ARG BASE=…")
     return found[1]
+
+
+def _build_all(builder: Builder) -> list[Image]:
+    say(f"images are built with {builder.name}")
+    project = wheelhouse.project_wheel()
+    return [_build_component(builder, component, project) for component in COMPONENTS]
 
 
 def _build_component(builder: Builder, component: str, project: Path) -> Image:
@@ -126,14 +137,22 @@ def _build_component(builder: Builder, component: str, project: Path) -> Image:
     return image
 
 
-def _archive_one(places: Places, image: Image) -> Path:
-    folder = places.cache / "images" / "archives"
+def _archive_one(builder: Builder, image: Image, folder: Path) -> Path:
     out = folder / f"{image.component}-{image.inputs[:12]}.tar"
     if not out.exists():
         with step(f"writing {out.name}"):
-            export(places, image.tags, out)
+            _export(builder, image.tags, out)
         _forget_older(folder.glob(f"{image.component}-*.tar"))
     return out
+
+
+def _export(builder: Builder, tags: Sequence[str], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    # A half-written archive must never be seen under its name.
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        partial = Path(folder, out.name)
+        builder.save(tags, partial)
+        partial.rename(out)
 
 
 def _forget_older(archives: Iterable[Path]) -> None:
@@ -143,9 +162,18 @@ def _forget_older(archives: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _builder(places: Places) -> Builder:
+@contextmanager
+def _builder(places: Places) -> Iterator[Builder]:
+    """Give the builder of this machine, healed and to ourselves."""
     must_have_room(places.cache, shutil.disk_usage(_existing(places.cache)).free)
-    return builders.choose(places.cache / "images")
+    builder = builders.choose(_folder(places))
+    with builders.alone(_folder(places)):
+        builder.release()
+        yield builder
+
+
+def _folder(places: Places) -> Path:
+    return places.cache / "images"
 
 
 def must_have_room(folder: Path, free: int) -> None:

@@ -9,6 +9,7 @@ the bridge: no packet of or for the cluster can leave the machine.
 
 import ipaddress
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from redrive_testbed.errors import Refused
@@ -82,9 +83,14 @@ def cut(node: NodeNetwork) -> None:
         run("ip", "link", "delete", node.cable)
 
 
-def refuse_foreign_routes() -> None:
+def read_routes() -> list[dict[str, str]]:
+    routes: list[dict[str, str]] = json.loads(run("ip", "-json", "-4", "route"))
+    return routes
+
+
+def refuse_foreign_routes(routes: Iterable[Mapping[str, str]]) -> None:
     """Refuse when somebody else on this machine uses our addresses: their traffic would end up with us."""
-    for route in json.loads(run("ip", "-json", "-4", "route")):
+    for route in routes:
         if route["dst"] == "default" or route.get("dev") == BRIDGE:
             continue
         taken = ipaddress.IPv4Network(route["dst"])

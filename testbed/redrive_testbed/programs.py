@@ -108,16 +108,12 @@ def _go_version() -> str:
 
 def _go_build(program: Program, out: Path) -> None:
     command = ["go", "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", program.ldflags, "-o", str(out)]
-    builder = subprocess.Popen(
-        [*command, program.package],
-        cwd=MODULES / program.module,
-        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    said = _follow(builder)
-    if builder.wait() != 0:
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
+    with subprocess.Popen(
+        [*command, program.package], cwd=MODULES / program.module, env=environment, stderr=subprocess.PIPE, text=True
+    ) as builder:
+        said = _follow(builder)
+    if builder.returncode != 0:
         raise CommandFailed(f"{program.name} does not build:\n{tail(said)}")
 
 

@@ -102,8 +102,8 @@ def _all_pids() -> list[int]:
 def _namespace(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    except (FileNotFoundError, ProcessLookupError):
-        return f"none: {pid} has ended"
+    except OSError:
+        return f"none: {pid} has ended or is not ours to see"
 
 
 def _await_end(process: Process, *, within: float) -> None:
