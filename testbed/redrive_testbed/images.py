@@ -38,7 +38,8 @@ COMPONENTS = ("operator", "consumer")
 INPUTS_LABEL = "redrive.inputs"
 # A base, two images, their archives, and the same again while they are being replaced.
 ROOM_BYTES = 3 * 10**9
-KEEP_SECONDS = 3600
+# Longer than any loading takes, shorter than an afternoon of edits needs to fill a disk.
+KEEP_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def release(places: Places) -> None:
 
 
 def inputs_hash(parts: Mapping[str, bytes]) -> str:
-    """One hash for named inputs; neither their order nor a shift between neighbours goes unnoticed or matters."""
+    """Make one hash of named inputs, whatever their order; lengths tell "12" and "" from "1" and "2"."""
     digest = hashlib.sha256()
     for name in sorted(parts):
         digest.update(f"{name}:{len(parts[name])}:".encode() + parts[name])
