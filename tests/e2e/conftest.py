@@ -12,9 +12,11 @@ import time
 
 import pytest
 
-from redrive_testbed import clusters, images
+from redrive_testbed import clusters, images, network, pod_broker
+from redrive_testbed.dockerless import Dockerless
 from redrive_testbed.errors import Refused
 from redrive_testbed.places import Places
+from redrive_testbed.rabbitmq import start_broker
 
 IMAGE = "redrive/consumer:dev"
 
@@ -55,6 +57,33 @@ def kubectl(cluster):
     return call
 
 
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@pytest.fixture(scope="session")
+def pod(image):
+    """Make the manifest of a pod that a namespace enforcing Restricted takes; `container` adds to its one container."""
+
+    def make(name, *, command=("sleep", "600"), image=image, labels=None, container=None, **spec):
+        main = {"name": "main", "image": image, "securityContext": RESTRICTED, **(container or {})}
+        if command:
+            main["command"] = list(command)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels or {}},
+            "spec": {"containers": [main], "terminationGracePeriodSeconds": 1, **spec},
+        }
+
+    return make
+
+
 class Namespace:
     """A namespace of one test, with the calls that tests make in it."""
 
@@ -88,6 +117,33 @@ class Namespace:
             assert time.monotonic() < deadline, f"{what} did not come within {within} s"
             time.sleep(0.5)
         return found
+
+
+@pytest.fixture(scope="session")
+def session_broker(cluster, release, tmp_path_factory, machine_places):
+    """Start a broker of each release where pods can reach it; a cluster that is not ours cannot."""
+    if not isinstance(cluster, Dockerless):
+        pytest.skip("brokers of this machine are reached from pods of the cluster without Docker only")
+    places = Places(state=tmp_path_factory.mktemp(f"rabbitmq-{release}"), cache=machine_places.cache)
+    broker = start_broker(places, release, listen=(network.HOST,), leashed=True)
+    yield broker
+    broker.stop()
+    broker.remove()
+
+
+@pytest.fixture
+def broker(session_broker, namespace):
+    """Give the broker the name `rabbitmq` in this test's namespace: a Service, and a Secret with its keys."""
+    settings = session_broker.settings
+    outside = pod_broker.Outside(
+        settings.listen,
+        settings.ports.amqp,
+        settings.ports.management,
+        user=settings.credentials.user,
+        password=settings.credentials.password,
+    )
+    namespace.apply(*pod_broker.manifests("rabbitmq", namespace.name, outside))
+    return session_broker
 
 
 @pytest.fixture

@@ -8,24 +8,6 @@ from redrive_testbed.node import NodeSpec
 
 SERVE = "import http.server, socketserver; http.server.test(http.server.SimpleHTTPRequestHandler, port=8080)"
 FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).status)"
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-
-
-def pod(name, image, *, command=("sleep", "600"), labels=None, security=RESTRICTED, **spec):
-    container = {"name": "main", "image": image, "command": list(command), "securityContext": security}
-    container["resources"] = spec.pop("resources", {})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
-    }
 
 
 def scheduled_as(namespace, name):
@@ -33,8 +15,8 @@ def scheduled_as(namespace, name):
     return next((c.get("reason", c["status"]) for c in conditions if c["type"] == "PodScheduled"), None)
 
 
-def test_deployment_becomes_available(namespace, image):
-    template = pod("web", image, labels={"app": "web"})
+def test_deployment_becomes_available(namespace, pod):
+    template = pod("web", labels={"app": "web"})
     namespace.apply(
         {
             "apiVersion": "apps/v1",
@@ -50,16 +32,16 @@ def test_deployment_becomes_available(namespace, image):
     namespace.kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=120s")
 
 
-def test_pod_reaches_another_by_its_service_name(namespace, image):
+def test_pod_reaches_another_by_its_service_name(namespace, pod):
     namespace.apply(
-        pod("server", image, command=["python3", "-c", SERVE], labels={"app": "server"}),
+        pod("server", command=["python3", "-c", SERVE], labels={"app": "server"}),
         {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {"name": "web"},
             "spec": {"selector": {"app": "server"}, "ports": [{"port": 80, "targetPort": 8080}]},
         },
-        pod("client", image),
+        pod("client"),
     )
     namespace.kubectl("wait", "--for=condition=Ready", "pod/server", "pod/client", "--timeout=120s")
 
@@ -70,33 +52,33 @@ def test_pod_reaches_another_by_its_service_name(namespace, image):
     namespace.wait_for("an answer by the Service's name", fetched)
 
 
-def test_exec_and_logs_reach_into_a_pod(namespace, image):
-    namespace.apply(pod("talker", image, command=["sh", "-c", "echo said-in-the-log; sleep 600"]))
+def test_exec_and_logs_reach_into_a_pod(namespace, pod):
+    namespace.apply(pod("talker", command=["sh", "-c", "echo said-in-the-log; sleep 600"]))
     namespace.kubectl("wait", "--for=condition=Ready", "pod/talker", "--timeout=120s")
     assert namespace.kubectl("exec", "talker", "--", "id", "-u").strip() == "65532"
     assert namespace.kubectl("logs", "talker").strip() == "said-in-the-log"
 
 
-def test_pod_asking_for_100_cpus_stays_unschedulable_and_the_scheduler_says_why(namespace, image):
-    namespace.apply(pod("huge", image, resources={"requests": {"cpu": "100"}}))
+def test_pod_asking_for_100_cpus_stays_unschedulable_and_the_scheduler_says_why(namespace, pod):
+    namespace.apply(pod("huge", container={"resources": {"requests": {"cpu": "100"}}}))
     namespace.wait_for("Unschedulable", lambda: scheduled_as(namespace, "huge") == "Unschedulable")
     said = namespace.wait_for("the scheduler's event", lambda: namespace.events("FailedScheduling"))
     assert "Insufficient cpu" in said[0]["message"]
 
 
-def test_namespace_enforcing_restricted_refuses_a_root_pod_and_takes_ours(namespace, image):
+def test_namespace_enforcing_restricted_refuses_a_root_pod_and_takes_ours(namespace, pod, image):
     namespace.kubectl("label", "namespace", namespace.name, "pod-security.kubernetes.io/enforce=restricted")
     refused = namespace.try_kubectl("run", "root", f"--image={image}")
     assert refused.returncode != 0
     assert "violates PodSecurity" in refused.stderr
-    namespace.apply(pod("ours", image))
+    namespace.apply(pod("ours"))
     namespace.kubectl("wait", "--for=condition=Ready", "pod/ours", "--timeout=120s")
 
 
-def test_container_is_killed_at_its_memory_limit(namespace, image):
+def test_container_is_killed_at_its_memory_limit(namespace, pod):
     eat = "hoard = [bytearray(2**20) for _ in range(512)]"
-    limits = {"limits": {"memory": "64Mi"}}
-    namespace.apply(pod("eater", image, command=["python3", "-c", eat], resources=limits, restartPolicy="Never"))
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    namespace.apply(pod("eater", command=["python3", "-c", eat], container=limits, restartPolicy="Never"))
 
     def ended():
         statuses = namespace.get("pod", "eater")["status"].get("containerStatuses", [{}])
@@ -125,10 +107,10 @@ def second_node(cluster, machine_places):
     cluster.remove_node(5)
 
 
-def test_second_node_takes_what_tolerates_its_taint_and_is_missed_when_it_goes(namespace, image, cluster, second_node):
+def test_second_node_takes_what_tolerates_its_taint_and_is_missed_when_it_goes(namespace, pod, cluster, second_node):
     there = {"nodeSelector": {"testbed": "second"}}
     tolerations = [{"key": "testbed", "operator": "Exists"}]
-    namespace.apply(pod("shy", image, **there), pod("bold", image, tolerations=tolerations, **there))
+    namespace.apply(pod("shy", **there), pod("bold", tolerations=tolerations, **there))
     namespace.wait_for("Unschedulable", lambda: scheduled_as(namespace, "shy") == "Unschedulable")
     namespace.kubectl("wait", "--for=condition=Ready", "pod/bold", "--timeout=120s")
     assert namespace.get("pod", "bold")["spec"]["nodeName"] == second_node

@@ -1,0 +1,28 @@
+"""Which RabbitMQ releases: `--broker=3.10,4`, else `REDRIVE_BROKERS`, else those that every test run must prove.
+
+A test that asks for `release`, or for a fixture that does, runs once on each.
+"""
+
+import os
+
+import pytest
+
+from redrive_testbed.errors import Refused
+from redrive_testbed.rabbitmq_release import TESTED, find_release
+
+
+def pytest_addoption(parser):
+    parser.addoption("--broker", help="RabbitMQ releases to test on, for example 3.10,4")
+
+
+def pytest_generate_tests(metafunc):
+    if "release" in metafunc.fixturenames:
+        metafunc.parametrize("release", _releases(metafunc.config), scope="session", ids="rabbitmq-{}".format)
+
+
+def _releases(config):
+    chosen = config.getoption("broker", default=None) or os.environ.get("REDRIVE_BROKERS") or ",".join(TESTED)
+    try:
+        return [find_release(name).name for name in chosen.split(",")]
+    except Refused as reason:
+        raise pytest.UsageError(str(reason)) from reason
