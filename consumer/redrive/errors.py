@@ -1,0 +1,69 @@
+"""Every error that Redrive itself raises, as one tree.
+
+RedriveError
+├── SpecError          an object that cannot be what it says; retrying cannot help, an edit can
+├── LadderError        a delay or an address that no routing key can hold (in `ladder`)
+└── BrokerError        what a broker did, or did not do
+    ├── Unreachable        nobody answered in time, or the connection broke; trying again can help
+    ├── AccessRefused      whose credentials these are may not do this
+    ├── NotFound           there is no such vhost, exchange or queue
+    ├── Conflict           it exists already, and otherwise than asked for
+    ├── Unsupported        a version of RabbitMQ that Redrive does not work with
+    ├── VhostTaken         another cluster manages this vhost
+    ├── NotAccepted        a published message that no queue took
+    └── BadAnswer          not what a RabbitMQ says
+
+Foreign errors are translated into one of these where they come in. The text tells a person what to change.
+"""
+
+
+class RedriveError(Exception):
+    """The root: whoever catches it catches all of ours, and nothing else."""
+
+
+class SpecError(RedriveError):
+    """A field that cannot be used as it is, and what to change about it."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(path, message)
+        self.path = path
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class BrokerError(RedriveError):
+    """What a broker did, or did not do. Its text never holds a password, nor a URL that could."""
+
+
+class Unreachable(BrokerError):
+    """Nobody answered in time, or the connection broke."""
+
+
+class AccessRefused(BrokerError):
+    """These credentials are unknown, or may not do this."""
+
+
+class NotFound(BrokerError):
+    """There is no such vhost, exchange or queue."""
+
+
+class Conflict(BrokerError):
+    """It exists already, and otherwise than asked for."""
+
+
+class Unsupported(BrokerError):
+    """A version of RabbitMQ that Redrive does not work with."""
+
+
+class VhostTaken(BrokerError):
+    """Another cluster manages this vhost, or this one did so with another ladder."""
+
+
+class NotAccepted(BrokerError):
+    """A message that was published and that no queue took: it is still its publisher's."""
+
+
+class BadAnswer(BrokerError):
+    """An answer that is not what a RabbitMQ says."""

@@ -1,0 +1,175 @@
+"""`spec.worker`: the pods that run a handler, and how they run it.
+
+A consumer without a worker runs elsewhere. What the pod template holds beyond labels and annotations is left raw: it is
+merged into a Deployment, and the API server knows best what belongs there.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from redrive.errors import SpecError
+from redrive.spec.fields import Fields, Reader, choice, duration, integer, items, mapping, string, text
+
+# In an http worker the user's container shares the pod's network with the runtime, which serves its metrics here.
+METRICS_PORT = 9464
+
+LONGEST_TRY = timedelta(hours=24)
+
+_IDENTIFIERS = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+RUNNERS = ("python", "command", "http")
+
+# What the operator must decide itself, with the reason.
+_OWNED = {
+    "restartPolicy": "must be left out: a worker is always restarted",
+    "terminationGracePeriodSeconds": "must be left out: it follows from spec.worker.timeout",
+}
+
+
+class PythonMode(StrEnum):
+    """Where a Python handler runs, and so whom its crash can hurt."""
+
+    PROCESS = "Process"
+    THREAD = "Thread"
+    ASYNC = "Async"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonRunner:
+    """Calls a function; `handler` is `module:function`."""
+
+    handler: str
+    mode: PythonMode
+
+
+@dataclass(frozen=True, slots=True)
+class ExitCodes:
+    """What a program's exit codes mean; a code that is nowhere means retry."""
+
+    done: tuple[int, ...]
+    reject: tuple[int, ...]
+    snooze: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRunner:
+    """Runs a program a message; no shell reads `args`."""
+
+    args: tuple[str, ...]
+    exit_codes: ExitCodes
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRunner:
+    """Posts to the user's container in the same pod."""
+
+    port: int
+    path: str
+
+
+Runner = PythonRunner | CommandRunner | HttpRunner
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The pods. `timeout` is that of one try; `pod_template` is raw, and not to be written to."""
+
+    image: str
+    concurrency: int
+    timeout: timedelta
+    runner: Runner
+    pod_template: Mapping[str, Any] = field(hash=False)
+
+
+def parse_worker(raw: object, path: str) -> Worker:
+    fields = Fields(raw, path, ["image", "concurrency", "timeout", *RUNNERS, "podTemplate"])
+    fields.exactly_one(*RUNNERS)
+    says = "must be an image reference without spaces, such as shop/orders:1.4"
+    return Worker(
+        image=fields.required("image", text(1, 1024, pattern=r"\S+", says=says)),
+        concurrency=fields.default("concurrency", integer(1, 1000), 1),
+        timeout=fields.default("timeout", duration(timedelta(milliseconds=100), LONGEST_TRY), timedelta(seconds=300)),
+        runner=parse_runner(fields),
+        pod_template=fields.nested("podTemplate", _parse_pod_template),
+    )
+
+
+def parse_runner(fields: Fields) -> Runner:
+    match fields.exactly_one(*RUNNERS):
+        case "python":
+            return fields.required("python", _parse_python)
+        case "command":
+            return fields.required("command", _parse_command)
+        case _:
+            return fields.required("http", _parse_http)
+
+
+def _parse_python(raw: object, path: str) -> PythonRunner:
+    fields = Fields(raw, path, ["handler", "mode"])
+    says = "must be module:function, such as shop.orders:handle"
+    return PythonRunner(
+        handler=fields.required("handler", text(3, 255, pattern=f"{_IDENTIFIERS}:{_IDENTIFIERS}", says=says)),
+        mode=fields.default("mode", choice(PythonMode), PythonMode.PROCESS),
+    )
+
+
+def _parse_command(raw: object, path: str) -> CommandRunner:
+    fields = Fields(raw, path, ["args", "exitCodes"])
+    args = fields.required("args", items(text(0, 4096), at_least=1, at_most=64))
+    if not args[0]:
+        raise SpecError(fields.path("args"), "must begin with the program to run")
+    return CommandRunner(args=args, exit_codes=fields.nested("exitCodes", _parse_exit_codes))
+
+
+def _parse_exit_codes(raw: object, path: str) -> ExitCodes:
+    fields = Fields(raw, path, ["done", "reject", "snooze"])
+    codes = items(integer(0, 255), at_most=32, unique=True)
+    usual: dict[str, tuple[int, ...]] = {"done": (0,), "reject": (3,), "snooze": (4,)}
+    done, reject, snooze = (fields.default(name, codes, default) for name, default in usual.items())
+    twice = {*done} & {*reject} | {*done} & {*snooze} | {*reject} & {*snooze}
+    if twice:
+        raise SpecError(path, f"has {min(twice)} in two lists: leave each code in one of done, reject and snooze")
+    return ExitCodes(done, reject, snooze)
+
+
+def _parse_http(raw: object, path: str) -> HttpRunner:
+    fields = Fields(raw, path, ["port", "path"])
+    port = fields.default("port", integer(1, 65535), 8080)
+    if port == METRICS_PORT:
+        problem = f"must not be {METRICS_PORT}, where the runtime in the same pod serves its metrics"
+        raise SpecError(fields.path("port"), f"{problem}: choose another port")
+    says = 'must begin with "/" and have no spaces and no "#"'
+    return HttpRunner(port=port, path=fields.default("path", text(1, 1024, pattern=r"/[^\s#]*", says=says), "/"))
+
+
+def _parse_pod_template(raw: object, path: str) -> Mapping[str, Any]:
+    fields = Fields(raw, path, ["metadata", "spec"])
+    metadata = fields.nested("metadata", _parse_pod_metadata)
+    spec = fields.nested("spec", mapping)
+    for name, reason in _OWNED.items():
+        if spec.get(name) is not None:
+            raise SpecError(f"{path}.spec.{name}", reason)
+    return {"metadata": metadata, "spec": copy.deepcopy({**spec})}
+
+
+def _parse_pod_metadata(raw: object, path: str) -> Mapping[str, Mapping[str, str]]:
+    fields = Fields(raw, path, ["labels", "annotations"])
+    return {
+        "labels": fields.nested("labels", _notes("label", text(0, 63))),
+        "annotations": fields.nested("annotations", _notes("annotation", text(0, 65536))),
+    }
+
+
+def _notes(what: str, value: Reader[str]) -> Reader[Mapping[str, str]]:
+    def read(raw: object, path: str) -> Mapping[str, str]:
+        notes = {key: note for key, note in mapping(raw, path).items() if note is not None}
+        if len(notes) > 64:
+            raise SpecError(path, f"must have at most 64 {what}s, got {len(notes)}")
+        if any(string(key, path).startswith("redrive.dev/") for key in notes):
+            raise SpecError(path, f'must not begin "redrive.dev/", which the operator sets: choose another {what}')
+        return {key: value(note, f"{path}.{key}") for key, note in notes.items()}
+
+    return read
