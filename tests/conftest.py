@@ -5,10 +5,15 @@ A test that asks for `release`, or for a fixture that does, runs once on each.
 
 import os
 
+import hypothesis
 import pytest
 
 from redrive_testbed.errors import Refused
 from redrive_testbed.rabbitmq_release import TESTED, find_release
+
+# How long an example takes says more about what else the machine does than about the code.
+hypothesis.settings.register_profile("redrive", deadline=None)
+hypothesis.settings.load_profile("redrive")
 
 
 def pytest_addoption(parser):

@@ -1,0 +1,19 @@
+"""Text cut to a number of bytes of UTF-8, for headers, where lengths are counted in bytes.
+
+Nothing here fails: what is not a character (a lone surrogate, from a file name say) is written as its escape, and
+a character that the cut goes through is left out whole.
+"""
+
+
+def clip_head(text: str, limit: int) -> str:
+    """Keep the beginning."""
+    return encode(text[:limit])[:limit].decode(errors="ignore")
+
+
+def clip_tail(text: str, limit: int) -> str:
+    """Keep the end: of a trace, where the error is."""
+    return encode(text[-limit:])[-limit:].decode(errors="ignore") if limit > 0 else ""
+
+
+def encode(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")

@@ -1,0 +1,183 @@
+"""What a message's headers tell about its past, and the headers that tell it.
+
+Headers come from outside: anybody may publish to the queue. A value of the wrong type or beyond all sense is replaced
+by the nearest that makes sense, its name is kept in `clamped`, and nothing ever raises.
+
+Times are RFC 3339 text in UTC with milliseconds: AMQP's own timestamps have whole seconds, and text can be read in the
+management UI. When reading, an AMQP timestamp and any other ISO 8601 form are understood too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from redrive.clip import clip_head
+from redrive.properties import LONGEST_SHORT
+
+T = TypeVar("T")
+
+ATTEMPT = "redrive-attempt"
+SUSPECT = "redrive-suspect"
+CRASHES = "redrive-crashes"
+SNOOZES = "redrive-snoozes"
+REDRIVES = "redrive-redrives"
+FIRST_ATTEMPT_AT = "redrive-first-attempt-at"
+ORIGIN_EXCHANGE = "redrive-origin-exchange"
+ORIGIN_ROUTING_KEY = "redrive-origin-routing-key"
+DUE_AT = "redrive-due-at"
+EXPIRES_AT = "redrive-expires-at"
+PRIORITY = "redrive-priority"
+ERROR_TYPE = "redrive-error-type"
+ERROR = "redrive-error"
+
+STORY_HEADERS = frozenset(
+    {
+        ATTEMPT,
+        SUSPECT,
+        CRASHES,
+        SNOOZES,
+        REDRIVES,
+        FIRST_ATTEMPT_AT,
+        ORIGIN_EXCHANGE,
+        ORIGIN_ROUTING_KEY,
+        DUE_AT,
+        EXPIRES_AT,
+        PRIORITY,
+        ERROR_TYPE,
+        ERROR,
+    }
+)
+
+LONGEST_ERROR = 1024  # bytes
+HIGHEST_COUNT = 1_000_000  # beyond every limit that a policy can set, and small enough to add to
+SENSIBLE_YEARS = range(2000, 2200)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A message's past. The default is that of one which has none."""
+
+    attempt: int = 1
+    suspect: bool = False
+    crashes: int = 0
+    snoozes: int = 0
+    redrives: int = 0
+    first_attempt_at: datetime | None = None
+    origin_exchange: str | None = None
+    origin_routing_key: str | None = None
+    due_at: datetime | None = None
+    expires_at: datetime | None = None
+    priority: int | None = None
+    error_type: str | None = None
+    error: str | None = None
+    clamped: tuple[str, ...] = ()
+
+
+FRESH = Story()
+
+
+def read_story(headers: Mapping[str, object]) -> Story:
+    if STORY_HEADERS.isdisjoint(headers):
+        return FRESH  # nearly every message, so nothing else is looked at
+    read = HeaderReader(headers)
+    return Story(
+        attempt=read.number(ATTEMPT, low=1, high=HIGHEST_COUNT) or 1,
+        suspect=read.flag(SUSPECT),
+        crashes=read.number(CRASHES, high=HIGHEST_COUNT) or 0,
+        snoozes=read.number(SNOOZES, high=HIGHEST_COUNT) or 0,
+        redrives=read.number(REDRIVES, high=HIGHEST_COUNT) or 0,
+        first_attempt_at=read.time(FIRST_ATTEMPT_AT),
+        origin_exchange=read.text(ORIGIN_EXCHANGE),
+        origin_routing_key=read.text(ORIGIN_ROUTING_KEY),
+        due_at=read.time(DUE_AT),
+        expires_at=read.time(EXPIRES_AT),
+        priority=read.number(PRIORITY, high=255),
+        error_type=read.text(ERROR_TYPE),
+        error=read.text(ERROR, LONGEST_ERROR),
+        clamped=tuple(read.clamped),
+    )
+
+
+def write_story(story: Story) -> dict[str, object]:
+    """Write what is known; a count of none is left out."""
+    times = {FIRST_ATTEMPT_AT: story.first_attempt_at, DUE_AT: story.due_at, EXPIRES_AT: story.expires_at}
+    counts = {CRASHES: story.crashes, SNOOZES: story.snoozes, REDRIVES: story.redrives}
+    facts = {
+        ORIGIN_EXCHANGE: story.origin_exchange,
+        ORIGIN_ROUTING_KEY: story.origin_routing_key,
+        PRIORITY: story.priority,
+        ERROR_TYPE: None if story.error_type is None else clip_head(story.error_type, LONGEST_SHORT),
+        ERROR: None if story.error is None else clip_head(story.error, LONGEST_ERROR),
+    }
+    return {
+        ATTEMPT: story.attempt,
+        **({SUSPECT: True} if story.suspect else {}),
+        **{name: min(count, HIGHEST_COUNT) for name, count in counts.items() if count},
+        **{name: write_time(time) for name, time in times.items() if time is not None},
+        **{name: fact for name, fact in facts.items() if fact is not None},
+    }
+
+
+def begin_anew(story: Story) -> Story:
+    """Forget all but where the message came from: it was put back on purpose, to be run like a new one."""
+    return Story(
+        redrives=story.redrives + 1,
+        origin_exchange=story.origin_exchange,
+        origin_routing_key=story.origin_routing_key,
+        priority=story.priority,
+        clamped=story.clamped,
+    )
+
+
+def write_time(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class HeaderReader:
+    """Reads headers one by one and remembers the names of those that made no sense."""
+
+    def __init__(self, headers: Mapping[str, object]) -> None:
+        self._headers = headers
+        self.clamped: list[str] = []
+
+    def number(self, name: str, *, low: int = 0, high: int) -> int | None:
+        value = self._headers.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            clamped = max(low, min(int(value), high))
+            return clamped if clamped == value else self._clamp(name, clamped)
+        return None if value is None else self._clamp(name, None)
+
+    def flag(self, name: str) -> bool:
+        value = self._headers.get(name)
+        if isinstance(value, bool):
+            return value
+        return False if value is None else self._clamp(name, False)
+
+    def text(self, name: str, limit: int = LONGEST_SHORT) -> str | None:
+        value = self._headers.get(name)
+        if not isinstance(value, str):
+            return None if value is None else self._clamp(name, None)
+        clipped = clip_head(value, limit)
+        return clipped if clipped == value else self._clamp(name, clipped)
+
+    def time(self, name: str) -> datetime | None:
+        value = self._headers.get(name)
+        time = read_time(value)
+        return self._clamp(name, None) if time is None and value is not None else time
+
+    def _clamp(self, name: str, instead: T) -> T:
+        self.clamped.append(name)
+        return instead
+
+
+def read_time(value: object) -> datetime | None:
+    """Read a time, which is UTC unless it says otherwise; None for what is none, or not of this age."""
+    if isinstance(value, str) and len(value) <= 40:
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime) or value.year not in SENSIBLE_YEARS:
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
