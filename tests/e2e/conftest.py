@@ -40,9 +40,21 @@ def cluster(machine_places):
 
 
 @pytest.fixture(scope="session")
-def image(cluster, machine_places):
-    """Load the project's images, and name one that has a Python in it."""
-    images.load(machine_places, cluster.load)
+def load_images(cluster, machine_places):
+    """Give the project's images to every node that the cluster has at the moment of the call."""
+    archives = images.archive(machine_places)
+
+    def load():
+        for archive in archives:
+            cluster.load(archive)
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def image(load_images):
+    """Name an image that every node has, with a Python in it."""
+    load_images()
     return IMAGE
 
 

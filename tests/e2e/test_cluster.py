@@ -2,7 +2,6 @@
 
 import pytest
 
-from redrive_testbed import images
 from redrive_testbed.dockerless import Dockerless
 from redrive_testbed.node import NodeSpec
 
@@ -97,12 +96,12 @@ def test_service_account_may_do_only_what_its_role_says(namespace):
 
 
 @pytest.fixture
-def second_node(cluster, machine_places):
+def second_node(cluster, load_images):
     """Boot a tainted node beside the first, and pull its plug afterwards."""
     if not isinstance(cluster, Dockerless):
         pytest.skip("nodes are added and removed on the cluster without Docker only")
     cluster.add_node(NodeSpec(5, taints=("testbed=second:NoSchedule",), labels=("testbed=second",)))
-    images.load(machine_places, cluster.load)
+    load_images()
     yield "node5"
     cluster.remove_node(5)
 

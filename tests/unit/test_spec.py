@@ -30,7 +30,7 @@ GOOD = yaml.safe_load((OBJECTS / "good.yaml").read_text())["good"]
 UPDATES = yaml.safe_load((OBJECTS / "updates.yaml").read_text())["updates"]
 EXAMPLES = {
     path.stem: body
-    for path in sorted((ROOT / "examples").glob("*.yaml"))
+    for path in sorted((ROOT / "examples").rglob("*.yaml"))
     for body in yaml.safe_load_all(path.read_text())
     if body["apiVersion"].startswith("redrive.dev/")
 }

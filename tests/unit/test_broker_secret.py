@@ -1,0 +1,67 @@
+"""Every kind of Secret that leads to a broker, and what is said of those that do not."""
+
+import pytest
+
+from redrive.broker_secret import read_broker_secret
+from redrive.errors import BrokerError
+
+CLUSTER_OPERATOR = {
+    "host": "mq.shop.svc",
+    "port": "5672",
+    "username": "user",
+    "password": "pass word",
+    "connection_string": "amqp://user:pass%20word@mq.shop.svc:5672/",
+}
+TOPOLOGY_OPERATOR = {"uri": "http://mq.shop.svc:15672", "username": "user", "password": "secret"}
+
+
+def test_cluster_operators_secret_leads_to_amqp_alone():
+    found = read_broker_secret(CLUSTER_OPERATOR, vhost="orders")
+    assert (found.amqp.host, found.amqp.port, found.amqp.vhost) == ("mq.shop.svc", 5672, "orders")
+    assert (found.amqp.user, found.amqp.password) == ("user", "pass word")
+    assert found.management is None
+
+
+def test_topology_operators_uri_is_that_of_the_management_api():
+    found = read_broker_secret(TOPOLOGY_OPERATOR, vhost="/")
+    assert (found.management.host, found.management.port, found.management.user) == ("mq.shop.svc", 15672, "user")
+    assert (found.amqp.host, found.amqp.port, found.amqp.secure) == ("mq.shop.svc", 5672, False)
+
+
+def test_uri_with_an_amqp_scheme_leads_to_amqp():
+    found = read_broker_secret({"uri": "amqps://u:p@mq:5999/ignored", "management_uri": "https://mq"}, vhost="/")
+    assert (found.amqp.port, found.amqp.secure, found.amqp.vhost) == (5999, True, "/")
+    assert found.management.secure
+
+
+def test_host_with_a_certificate_authority_is_reached_by_tls():
+    found = read_broker_secret({"host": "mq", "username": "u", "password": "p", "ca.crt": "PEM"}, vhost="/")
+    assert (found.amqp.secure, found.amqp.port, found.ca) == (True, 5671, "PEM")
+
+
+def test_line_break_of_an_editor_is_not_part_of_a_password():
+    found = read_broker_secret({"host": "mq", "username": "u\n", "password": " p \n"}, vhost="/")
+    assert (found.amqp.user, found.amqp.password) == ("u", " p ")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({}, "names no broker"),
+        ({"username": "u", "password": "hunter2"}, "names no broker"),
+        ({"host": "mq", "password": "hunter2"}, "names no user"),
+        ({"host": "mq", "port": "hunter2", "username": "u"}, "`port`"),
+        ({"host": "mq", "port": "70000", "username": "u"}, "`port`"),
+        ({"uri": "ftp://u:hunter2@mq"}, "names no broker"),
+        ({"uri": "amqp://u:hunter2@mq:port/"}, "not a URL"),
+        ({"uri": "amqp://:hunter2@"}, "names no host"),
+    ],
+)
+def test_secret_that_leads_nowhere_says_which_key_to_mend_and_never_a_value(data, says):
+    with pytest.raises(BrokerError, match=says) as refused:
+        read_broker_secret(data, vhost="/")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_secret_shows_no_password_when_printed():
+    assert "pass word" not in repr(read_broker_secret(CLUSTER_OPERATOR, vhost="/"))
