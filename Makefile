@@ -29,6 +29,12 @@ check: setup ## lint, types and import contracts: the fast part of the tests
 format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
+.PHONY: faults bench
+faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
+	@$(UV) run pytest tests/faults -ra --timeout 3600
+bench: setup ## measure side by side and write the figures into docs/benchmarks.md; about 30 min
+	@$(UV) run python -m bench.ladder --markdown docs/benchmarks.md
+
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
 	@$(BED) cluster-up --nodes $(NODES) $(if $(CONTEXT),--context $(CONTEXT))
