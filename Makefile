@@ -9,10 +9,12 @@ export UV_PYTHON_DOWNLOADS := never
 export UV_FROZEN := 1
 BED := $(UV) run --all-extras --all-groups --quiet python -m redrive_testbed
 
-NODES ?= 1
-CONTEXT ?=
-RELEASE ?=
-STAGES ?=
+# Given on the command line, never taken from the environment: a context must be named on purpose.
+NODES := 1
+CONTEXT :=
+RELEASE :=
+STAGES :=
+export REDRIVE_CONTEXT := $(CONTEXT)
 
 .PHONY: help
 help: ## show this list
@@ -37,7 +39,7 @@ bench: setup ## measure side by side and write the figures into docs/benchmarks.
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
-	@$(BED) cluster-up --nodes $(NODES) $(if $(CONTEXT),--context $(CONTEXT))
+	@$(BED) cluster-up --nodes $(NODES)
 cluster-down: setup ## remove every trace of the cluster
 	@$(BED) cluster-down
 cluster-status: setup ## say what is up

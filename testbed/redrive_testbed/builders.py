@@ -1,22 +1,21 @@
 """The two programs that build an image from a Dockerfile: docker where an engine answers, else buildah.
 
 buildah keeps its images in a store of its own in the cache folder, never in the machine's. Where no registry answers
-it has no base to start from; it then makes one from Debian packages, with the same Python as the registry's.
+it has no base to start from; it then makes one from Debian packages, with a Python of the same minor version.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from redrive_testbed import debian
 from redrive_testbed.errors import Refused
+from redrive_testbed.machine import docker_answers
 from redrive_testbed.say import step
 from redrive_testbed.shell import run, succeeds
 
@@ -168,15 +167,6 @@ class Buildah:
             self.build(Recipe(Path(context), dockerfile, [tag]))
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other checkouts away, for they give the same names to their images."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "build.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it even when this program is killed
-        yield
-
-
 def choose(folder: Path) -> Builder:
     """Pick the builder of this machine; `folder` is where buildah may keep its store."""
     name = pick(docker=docker_answers(), buildah=_present("buildah"), apt=_present("apt-get"), root=os.geteuid() == 0)
@@ -195,11 +185,6 @@ def pick(*, docker: bool, buildah: bool, apt: bool, root: bool) -> Literal["dock
     if not root:
         raise Refused("start a Docker engine or run this command with sudo: without Docker, building images needs root")
     return "buildah"
-
-
-def docker_answers() -> bool:
-    """Say whether there is an engine; the client alone builds nothing."""
-    return succeeds("docker", "version", "--format", "{{.Server.Version}}", timeout=20)
 
 
 def _base_key() -> str:

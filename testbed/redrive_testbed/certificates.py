@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from redrive_testbed.files import write_whole
 from redrive_testbed.shell import run
 
 DAYS = "365"
@@ -50,6 +51,7 @@ class Authority:
         if not self.certificate.exists():
             self._make_authority()
         self.issue("apiserver", "/CN=kube-apiserver", server_names)
+        self.issue("etcd", "/CN=etcd", ["IP:127.0.0.1"])
         self.issue("kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client", [])
         self._make_service_account_key()
         if not self.tokens.exists():
@@ -88,12 +90,9 @@ class Authority:
         private, public = self.folder / "sa.key", self.folder / "sa.pub"
         if not public.exists():
             run("openssl", "genrsa", "-out", private, "2048")
-            public.write_text(run("openssl", "rsa", "-in", private, "-pubout"))
+            write_whole(public, run("openssl", "rsa", "-in", private, "-pubout"))
 
     def _make_tokens(self, nodes: Sequence[str]) -> None:
         identities = [*IDENTITIES.values(), *(node_identity(node) for node in nodes)]
         lines = [f'{secrets.token_hex(24)},{who.user},{who.user},"{",".join(who.groups)}"' for who in identities]
-        unfinished = self.tokens.with_suffix(".new")
-        unfinished.touch(mode=0o600)
-        unfinished.write_text("\n".join(lines) + "\n")
-        unfinished.rename(self.tokens)
+        write_whole(self.tokens, "\n".join(lines) + "\n", mode=0o600)

@@ -7,6 +7,7 @@ its neighbour. Version 1 has a tree per controller, version 2 one tree for all, 
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from redrive_testbed.shell import wait_until
@@ -60,10 +61,9 @@ def _emptied(top: Path) -> bool:
     """Kill everything in a tree of groups; true once nothing is left."""
     empty = True
     for procs in top.rglob("cgroup.procs"):
-        for pid in procs.read_text().split():
+        for pid in map(int, procs.read_text().split()):
             empty = False
-            try:
-                os.kill(int(pid), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+            if pid > 0:  # 0 would be a process that we cannot see, and to `kill` it means ourselves
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
     return empty

@@ -4,15 +4,14 @@ The choice is recorded before anything is started and forgotten after `down`, so
 on the cluster that `up` made, even if `up` was killed in the middle or a Docker engine was started meanwhile.
 """
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from redrive_testbed.dockerless import Dockerless
 from redrive_testbed.errors import Refused
-from redrive_testbed.kind import Kind, docker_answers
+from redrive_testbed.files import alone, write_whole
+from redrive_testbed.kind import Kind
+from redrive_testbed.machine import docker_answers
 from redrive_testbed.named_context import NamedContext
 from redrive_testbed.places import Places
 from redrive_testbed.say import say
@@ -40,7 +39,7 @@ DOCKERLESS, KIND, NAMED = "dockerless", "kind", "context:"
 
 def up(places: Places, *, context: str | None = None, nodes: int = 1) -> Cluster:
     """Bring up the cluster that is recorded, or else choose one, say which, and record it."""
-    with _one_at_a_time(places):
+    with alone(_lock(places)):
         recorded = _recorded(places)
         choice = f"{NAMED}{context}" if context else recorded or (KIND if docker_answers() else DOCKERLESS)
         if recorded not in (None, choice):
@@ -59,7 +58,7 @@ def up(places: Places, *, context: str | None = None, nodes: int = 1) -> Cluster
 
 def down(places: Places) -> None:
     """Take down the cluster that is recorded; without one, say so."""
-    with _one_at_a_time(places):
+    with alone(_lock(places)):
         cluster = current(places)
         if cluster is None:
             say("no cluster is up")
@@ -83,13 +82,12 @@ def _cluster(places: Places, choice: str) -> Cluster:
 
 def _recorded(places: Places) -> str | None:
     record = places.state / "choice"
-    return record.read_text() if record.exists() else None
+    return (record.read_text() if record.exists() else "") or None
 
 
 def _write_record(places: Places, choice: str) -> None:
     try:
-        places.state.mkdir(parents=True, exist_ok=True)
-        (places.state / "choice").write_text(choice)
+        write_whole(places.state / "choice", choice)
     except PermissionError as error:
         raise Refused(f"{places.state} cannot be written: run this with sudo, or set REDRIVE_TESTBED_STATE") from error
 
@@ -100,10 +98,6 @@ def _forget(places: Places) -> None:
         places.state.rmdir()
 
 
-@contextmanager
-def _one_at_a_time(places: Places) -> Iterator[None]:
-    """Let a second `up` or `down` wait for the first; the lock lies in the cache, because `down` removes the state."""
-    places.cache.mkdir(parents=True, exist_ok=True)
-    with (places.cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _lock(places: Places) -> Path:
+    """A second `up` or `down` waits for the first; this lies in the cache, because `down` removes the state."""
+    return places.cache / "cluster.lock"

@@ -1,21 +1,25 @@
 """The control plane of the Docker-less cluster: etcd, API server, controllers, scheduler and DNS on this machine.
 
-The API server and DNS listen on the bridge's address, where pods and people on this machine reach them and nobody
-else does; the rest listens on loopback.
+The API server and DNS listen on the bridge's address, where pods and this machine reach them (see `network` for why
+nobody else does); the rest listens on loopback.
 """
 
 import json
+import socket
 from pathlib import Path
 
 from redrive_testbed import network
 from redrive_testbed.certificates import Authority
+from redrive_testbed.files import write_whole
 from redrive_testbed.processes import Processes
 from redrive_testbed.shell import run, succeeds, wait_until
 
-API = f"https://{network.HOST}:6443"
+API_PORT = 6443
+API = f"https://{network.HOST}:{API_PORT}"
 CONTEXT = "redrive-testbed"
-ETCD = "http://127.0.0.1:13379"
+ETCD, ETCD_PEERS = "https://127.0.0.1:13379", "https://127.0.0.1:13380"
 LOOPBACK_PORTS = {"etcd": 13379, "etcd's peers": 13380, "kube-controller-manager": 10257, "kube-scheduler": 10259}
+LISTENERS = (("127.0.0.1", 10257), ("127.0.0.1", 10259), (network.HOST, 53))
 SERVER_NAMES = [
     *(f"IP:{address}" for address in ("127.0.0.1", network.HOST, network.API_SERVICE)),
     *(f"DNS:{name}" for name in ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")),
@@ -33,7 +37,7 @@ class ControlPlane:
         self.authority = Authority(state / "pki")
 
     def start(self, nodes: list[str]) -> None:
-        """Start every server that does not run."""
+        """Start every server that does not run, and see that each answers."""
         self.authority.establish(nodes=nodes, server_names=SERVER_NAMES)
         self._start("etcd", *self._etcd_flags())
         self._start("kube-apiserver", *self._api_flags())
@@ -41,13 +45,13 @@ class ControlPlane:
         self._start("kube-controller-manager", *self._controller_flags())
         self._start("kube-scheduler", *self._component("scheduler"))
         self._start_dns()
+        wait_until("not every server answers", self._all_answer, within=60)
 
     def kubeconfig(self, name: str) -> Path:
         """The kubeconfig of a component, a node, or `admin`; written on first use, readable by its owner only."""
         path = self._state / f"{name}.kubeconfig"
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(_kubeconfig(name, self.authority))
+            write_whole(path, _kubeconfig(name, self.authority), mode=0o600)
         return path
 
     def _start(self, server: str, *flags: str) -> None:
@@ -58,20 +62,30 @@ class ControlPlane:
         self._processes.must_live("kube-apiserver")
         return succeeds(*self._kubectl(), "get", "--raw", "/readyz")
 
+    def _all_answer(self) -> bool:
+        for server in ("kube-controller-manager", "kube-scheduler", "coredns"):
+            self._processes.must_live(server)
+        return all(_answers(address, port) for address, port in LISTENERS)
+
     def _kubectl(self) -> tuple[str | Path, ...]:
         return (self._kubernetes, "kubectl", "--kubeconfig", self.kubeconfig("admin"))
 
     def _etcd_flags(self) -> list[str]:
-        clients = ["--listen-client-urls", ETCD, "--advertise-client-urls", ETCD]
-        peers = ["--listen-peer-urls", "http://127.0.0.1:13380"]
-        # A test cluster may lose a power cut's last second; syncing each write would take the disk from the brokers.
-        return ["--data-dir", f"{self._state}/etcd", *clients, *peers, "--unsafe-no-fsync", "--log-level", "warn"]
+        own, ca = (f"{self.authority.folder}/{name}" for name in ("etcd", "ca.crt"))
+        urls = ["--listen-client-urls", ETCD, "--advertise-client-urls", ETCD, "--listen-peer-urls", ETCD_PEERS]
+        # Whoever may write here owns the cluster, and with it the machine: nobody without our certificate may.
+        for prefix in ("", "peer-"):
+            urls += [f"--{prefix}client-cert-auth", f"--{prefix}trusted-ca-file", ca]
+            urls += [f"--{prefix}cert-file", f"{own}.crt", f"--{prefix}key-file", f"{own}.key"]
+        # Not syncing leaves the disk to the brokers; only a power cut could tear the log: then `down` and `up` help.
+        return ["--data-dir", f"{self._state}/etcd", *urls, "--unsafe-no-fsync", "--log-level", "warn"]
 
     def _api_flags(self) -> list[str]:
         pki = self.authority.folder
         return [
-            *("--etcd-servers", ETCD),
-            *("--bind-address", network.HOST, "--advertise-address", network.HOST, "--secure-port", "6443"),
+            *("--etcd-servers", ETCD, "--etcd-cafile", f"{pki}/ca.crt"),
+            *("--etcd-certfile", f"{pki}/etcd.crt", "--etcd-keyfile", f"{pki}/etcd.key"),
+            *("--bind-address", network.HOST, "--advertise-address", network.HOST, "--secure-port", str(API_PORT)),
             *("--tls-cert-file", f"{pki}/apiserver.crt", "--tls-private-key-file", f"{pki}/apiserver.key"),
             *("--client-ca-file", f"{pki}/ca.crt", "--token-auth-file", f"{pki}/tokens.csv"),
             *("--service-account-key-file", f"{pki}/sa.pub", "--service-account-signing-key-file", f"{pki}/sa.key"),
@@ -104,8 +118,16 @@ class ControlPlane:
         run(*self._kubectl(), "apply", "--server-side", "-f", "-", stdin=DNS_RIGHTS)
         corefile = self._state / "Corefile"
         facts = {"address": network.HOST, "kubeconfig": self.kubeconfig("dns"), "context": CONTEXT}
-        corefile.write_text(COREFILE % facts)
+        write_whole(corefile, COREFILE % facts)
         self._processes.start("coredns", [self._coredns, "-conf", corefile])
+
+
+def _answers(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 def _kubeconfig(name: str, authority: Authority) -> str:

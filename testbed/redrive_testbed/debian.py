@@ -4,16 +4,19 @@ Folders are made once and cached under a key; a half-made one is never seen, bec
 renamed into it at the end.
 """
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from redrive_testbed.errors import Refused
+from redrive_testbed.files import alone
 from redrive_testbed.say import step
 from redrive_testbed.shell import run, succeeds
+
+# Whatever is mounted while a root file system is made is seen, and undone, with the command that mounted it.
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
+_ENTER = 'mount --bind /proc "$0/proc"; mount --rbind /dev "$0/dev"; exec chroot "$0" "$@"'
 
 QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
 
@@ -32,8 +35,10 @@ def install(packages: Sequence[str]) -> None:
     if os.geteuid() != 0:
         raise Refused(f"installing {', '.join(absent)} needs root: run this command with sudo")
     with step(f"installing {' '.join(absent)}"):
-        run("apt-get", "update", "-q", env=QUIET)
-        run("apt-get", "install", "-q", "-y", "--no-install-recommends", *absent, env=QUIET)
+        # No time limit: apt killed in the middle leaves a broken machine. Somebody else's apt is waited for.
+        patient = ("apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "--no-install-recommends")
+        run(*patient, "update", env=QUIET, timeout=None)
+        run(*patient, "install", *absent, env=QUIET, timeout=None)
 
 
 def bootstrap(suite: str, root: Path, *, packages: Sequence[str]) -> None:
@@ -42,18 +47,18 @@ def bootstrap(suite: str, root: Path, *, packages: Sequence[str]) -> None:
         return
     install(["debootstrap"])
     root.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(root.with_name(f"{root.name}.lock")):
+    with alone(root.with_name(f"{root.name}.lock")):
         if root.exists():  # another clone asked at the same time and has made it
             return
         building = root.with_name(f"{root.name}.building")
-        _discard(building)
+        shutil.rmtree(building, ignore_errors=True)  # a half-made one of a command that was killed
         with step(f"making a Debian {suite} root file system with {' '.join(packages)}"):
             _build(suite, building, packages)
         building.rename(root)
 
 
 def _build(suite: str, building: Path, packages: Sequence[str]) -> None:
-    run("debootstrap", "--variant=minbase", suite, building, timeout=1200)
+    run(*_OWN_MOUNTS, "debootstrap", "--variant=minbase", suite, building, timeout=1200)
     # A mirror may be frozen at a date; packages of sid are then "expired" but right.
     (building / "etc/apt/apt.conf.d/99testbed").write_text('Acquire::Check-Valid-Until "false";\n')
     # Without it localhost has no address inside.
@@ -62,47 +67,9 @@ def _build(suite: str, building: Path, packages: Sequence[str]) -> None:
     policy = building / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
-    with kernel_mounts(building):
-        inside = ("chroot", building, "apt-get", "-q", "-y", "--no-install-recommends")
-        run(*inside, "update", env=QUIET)
-        run(*inside, "install", *packages, env=QUIET)
-        run(*inside, "clean", env=QUIET)
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock that the kernel frees even when its holder is killed."""
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def kernel_mounts(root: Path) -> Iterator[None]:
-    """Give a root file system /proc and /dev for as long as something runs in it."""
-    mount_kernel(root)
-    try:
-        yield
-    finally:
-        unmount_kernel(root)
-
-
-def mount_kernel(root: Path) -> None:
-    for name in ("proc", "dev"):
-        if not os.path.ismount(root / name):
-            run("mount", "--bind", f"/{name}", root / name)
-
-
-def unmount_kernel(root: Path) -> None:
-    for name in ("dev", "proc"):
-        if os.path.ismount(root / name):
-            run("umount", root / name)
-
-
-def _discard(root: Path) -> None:
-    if root.exists():
-        unmount_kernel(root)  # never delete through a bind mount of the machine's own /dev
-        shutil.rmtree(root)
+    for words in (("update",), ("install", *packages), ("clean",)):
+        inside = ("apt-get", "-q", "-y", "--no-install-recommends", *words)
+        run(*_OWN_MOUNTS, "sh", "-euc", _ENTER, building, *inside, env=QUIET, timeout=1200)
 
 
 def _installed(package: str) -> bool:

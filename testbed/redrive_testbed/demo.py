@@ -6,6 +6,7 @@ can look around; the last lines say how to remove it.
 """
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,13 +26,20 @@ PATIENCE = 90.0
 
 
 def show(places: Places) -> None:
-    cluster = clusters.up(places)
+    cluster = clusters.up(places, context=os.environ.get("REDRIVE_CONTEXT") or None)
     images.load(places, cluster.load)
     demo = Demo(cluster)
     demo.prepare()
     _provide_broker(demo, places)
     demo.tell_story()
     _farewell(cluster)
+
+
+def clear(places: Places) -> None:
+    """Remove what was shown from a cluster that stays."""
+    cluster = clusters.current(places)
+    if cluster is not None:
+        Demo(cluster).kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 
 class Demo:

@@ -6,16 +6,17 @@ after a crash or a reboot and takes a second when all is well; `down` removes ev
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from redrive_testbed import cgroups, debian, network, programs
 from redrive_testbed.archives import import_into_containerd, single_binary_archive
-from redrive_testbed.control_plane import LOOPBACK_PORTS, ControlPlane
+from redrive_testbed.control_plane import API_PORT, LOOPBACK_PORTS, ControlPlane
 from redrive_testbed.errors import Refused
+from redrive_testbed.files import write_whole
 from redrive_testbed.machine import require_disk, require_memory, require_port, require_root
 from redrive_testbed.node import Node, NodeParts, NodeSpec, remove_hardwired
 from redrive_testbed.node_init import PAUSE_IMAGE
@@ -26,11 +27,13 @@ from redrive_testbed.shell import run, wait_until
 
 PACKAGES = (
     *("containerd", "runc", "containernetworking-plugins"),
-    *("nftables", "conntrack", "iproute2", "util-linux", "hostname", "openssl", "socat", "mount"),
+    *("nftables", "conntrack", "iproute2", "curl", "util-linux", "hostname", "openssl", "socat", "mount"),
 )
 # The Go module cache and build cache of Kubernetes, before and after the first build.
 DISK_TO_BUILD, DISK_TO_RUN = 9_000, 2_000
 MEMORY = 2_000
+# A kubelet renews its lease every 10 s.
+SIGN_OF_LIFE = timedelta(seconds=20)
 
 
 class Dockerless:
@@ -64,9 +67,7 @@ class Dockerless:
         with step("starting the control plane"):
             control_plane.start([NodeSpec(index).name for index in range(network.MOST_NODES)])
         self._link_kubectl(kubernetes)
-        began = datetime.now(UTC)
-        booted = [self._start_node(spec) for spec in self._wanted_nodes(nodes) if not self._node(spec).running()]
-        self._wait_for_nodes([node.spec.name for node in booted], since=began)
+        self._wait_for_nodes(dict(self._start_node(spec) for spec in self._wanted_nodes(nodes)))
         say(f"the cluster is up: export KUBECONFIG={self.kubeconfig}")
 
     def down(self) -> None:
@@ -88,9 +89,7 @@ class Dockerless:
 
     def add_node(self, spec: NodeSpec) -> None:
         """Boot a further node, or one whose plug was pulled, and wait until it is ready."""
-        began = datetime.now(UTC)
-        node = self._start_node(spec)
-        self._wait_for_nodes([node.spec.name], since=began)
+        self._wait_for_nodes(dict([self._start_node(spec)]))
 
     def kill_node(self, index: int) -> None:
         """Pull a node's plug; the API server is told nothing."""
@@ -103,12 +102,13 @@ class Dockerless:
         shutil.rmtree(node.folder, ignore_errors=True)
         self._kubectl("delete", "node", node.spec.name, "--ignore-not-found")
 
-    def _start_node(self, spec: NodeSpec) -> Node:
+    def _start_node(self, spec: NodeSpec) -> tuple[str, datetime]:
+        """Boot a node unless it runs; return its name, and since when it must have shown a sign of life."""
         node = self._node(spec)
-        node.folder.mkdir(parents=True, exist_ok=True)
-        (node.folder / "spec.json").write_text(json.dumps(asdict(spec)))
+        since = datetime.now(UTC) - (SIGN_OF_LIFE if node.running() else timedelta(0))
+        write_whole(node.folder / "spec.json", json.dumps(asdict(spec)))
         node.start(self._parts(spec, node.folder))
-        return node
+        return spec.name, since
 
     def load(self, archive: Path) -> None:
         for node in self.nodes():
@@ -130,11 +130,13 @@ class Dockerless:
         built = all(programs.cached(program, self._cache) for program in _programs())
         if not built:
             programs.require_go()
-        require_disk(self._cache, DISK_TO_RUN if built else DISK_TO_BUILD)
+            for cache in programs.go_caches():
+                require_disk(cache, DISK_TO_BUILD)
+        require_disk(self._folder, DISK_TO_RUN)
         if not self._processes.find("kube-apiserver"):
             require_memory(MEMORY)
             network.refuse_foreign_routes(network.read_routes())
-            require_port("0.0.0.0", 6443)  # noqa: S104 - asks whether anybody has it, on whatever address
+            require_port("0.0.0.0", API_PORT)  # noqa: S104 - asks whether anybody has it, on whatever address
         for server, port in LOOPBACK_PORTS.items():
             if not self._processes.find(server.removesuffix("'s peers")):
                 require_port("127.0.0.1", port)
@@ -184,18 +186,17 @@ class Dockerless:
             reserved_cpu=spec.reserved_cpu,
         )
 
-    def _wait_for_nodes(self, booted: Sequence[str], *, since: datetime) -> None:
-        if booted:
-            with step(f"waiting for {', '.join(booted)}"):
-                late = f"not all of {', '.join(booted)} are Ready"
-                wait_until(late, lambda: self._ready(booted, since=since), within=180, every=0.5)
+    def _wait_for_nodes(self, signs: Mapping[str, datetime]) -> None:
+        listed = ", ".join(signs)
+        with step(f"waiting for {listed}"):
+            wait_until(f"not all of {listed} are Ready", lambda: self._ready(signs), within=180, every=0.5)
 
-    def _ready(self, names: Sequence[str], *, since: datetime) -> bool:
+    def _ready(self, signs: Mapping[str, datetime]) -> bool:
         """Ask for a sign of life too: for a while, the API server believes what a node said before it died."""
         nodes, leases = self._list("nodes"), self._list("leases", "--namespace", "kube-node-lease")
-        alive = {lease["metadata"]["name"] for lease in leases if _renewed(lease) >= since}
+        renewed = {lease["metadata"]["name"]: _renewed(lease) for lease in leases}
         ready = {node["metadata"]["name"] for node in nodes if _is_ready(node)}
-        return (alive & ready).issuperset(names)
+        return all(name in ready and name in renewed and renewed[name] >= since for name, since in signs.items())
 
     def _list(self, *what: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = json.loads(self._kubectl("get", *what, "--output", "json"))["items"]

@@ -18,6 +18,7 @@ from redrive_testbed import builders, wheelhouse
 from redrive_testbed.archives import import_into_containerd, single_binary_archive
 from redrive_testbed.builders import Buildah, Builder, Recipe
 from redrive_testbed.errors import Refused
+from redrive_testbed.files import alone
 from redrive_testbed.places import REPOSITORY, Places
 from redrive_testbed.say import say, step
 
@@ -93,7 +94,7 @@ def load(places: Places, into: Callable[[Path], None]) -> None:
 def release(places: Places) -> None:
     """Unmount and remove what a killed build has left; the images stay."""
     if (_folder(places) / "store").exists():
-        with builders.alone(_folder(places)):
+        with alone(_folder(places) / "build.lock"):
             Buildah(_folder(places)).release()
 
 
@@ -168,7 +169,7 @@ def _builder(places: Places) -> Iterator[Builder]:
     """Give the builder of this machine, healed and to ourselves."""
     must_have_room(places.cache, shutil.disk_usage(_existing(places.cache)).free)
     builder = builders.choose(_folder(places))
-    with builders.alone(_folder(places)):
+    with alone(_folder(places) / "build.lock"):
         builder.release()
         yield builder
 

@@ -8,10 +8,16 @@ from pathlib import Path
 from random import Random
 
 from redrive_testbed.errors import Refused
+from redrive_testbed.shell import succeeds
 
 # Below the range from which the kernel takes ports for outgoing connections (32768 and up) and below the node ports
 # of Kubernetes (30000 and up): a port that was free when it was chosen is still free when a program takes it.
 FREE_PORTS = range(20000, 30000)
+
+
+def docker_answers() -> bool:
+    """Say whether there is an engine; the client alone builds and runs nothing."""
+    return succeeds("docker", "version", "--format", "{{.Server.Version}}", timeout=20)
 
 
 def require_root(what: str) -> None:

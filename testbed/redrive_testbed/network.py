@@ -4,13 +4,14 @@
                                        └─ node1 10.240.0.11 ── pods 10.244.1.0/24
 
 Nodes have no default route, this machine forwards nothing, and its own packets for pods and Services are routed to
-the bridge: no packet of or for the cluster can leave the machine.
+the bridge: no packet of or for the cluster can leave the machine. Linux answers for its addresses on every interface,
+so a rule drops what comes for the bridge's address from anywhere but the bridge and the machine itself.
 """
 
 import ipaddress
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from redrive_testbed.errors import Refused
 from redrive_testbed.shell import run, succeeds
@@ -22,6 +23,16 @@ PODS = ipaddress.IPv4Network("10.244.0.0/16")
 SERVICES = ipaddress.IPv4Network("10.96.0.0/16")
 API_SERVICE = "10.96.0.1"
 MOST_NODES = 10
+
+WALL = "redrive_testbed"
+_WALL_RULES = f"""
+table inet {WALL} {{
+  chain input {{
+    type filter hook input priority -10
+    ip daddr {NODES} iifname != {{ "lo", "{BRIDGE}" }} drop
+  }}
+}}
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class NodeNetwork:
 
 
 def raise_bridge() -> None:
-    """Make the bridge where it is missing."""
+    """Make the bridge, its routes and its wall where they are missing."""
     if not succeeds("ip", "link", "show", BRIDGE):
         run("ip", "link", "add", BRIDGE, "type", "bridge")
     run("ip", "addr", "replace", f"{HOST}/{NODES.prefixlen}", "dev", BRIDGE)
@@ -53,18 +64,25 @@ def raise_bridge() -> None:
     # Services are reached through the first node, whose kube-proxy knows them.
     run("ip", "route", "replace", str(PODS), "dev", BRIDGE)
     run("ip", "route", "replace", str(SERVICES), "via", NodeNetwork(0).address, "dev", BRIDGE)
+    if not succeeds("nft", "list", "table", "inet", WALL):
+        run("nft", "--file", "-", stdin=_WALL_RULES)
 
 
 def remove_bridge() -> None:
     """Take the bridge away; cables of dead nodes and routes go with their ends."""
     if succeeds("ip", "link", "show", BRIDGE):
         run("ip", "link", "delete", BRIDGE)
+    if succeeds("nft", "list", "table", "inet", WALL):
+        run("nft", "delete", "table", "inet", WALL)
 
 
 def connect(node: NodeNetwork, pid: int) -> None:
-    """Lay a cable from the bridge into the network namespace of `pid`, with the routes on both sides."""
-    cut(node)
-    run("ip", "link", "add", node.cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+    """Lay a cable from the bridge into the network namespace of `pid`, with the routes on both sides.
+
+    What is there already stays, so this also mends a cable that was half laid, or one whose bridge was made anew.
+    """
+    if not succeeds("ip", "link", "show", node.cable):
+        run("ip", "link", "add", node.cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
     run("ip", "link", "set", node.cable, "master", BRIDGE, "up")
     run("ip", "route", "replace", node.pods, "via", node.address, "dev", BRIDGE)
     inside = ("nsenter", "--target", str(pid), "--net", "ip")
@@ -81,22 +99,37 @@ def cut(node: NodeNetwork) -> None:
     """Take a node's cable away, as if it were pulled."""
     if succeeds("ip", "link", "show", node.cable):
         run("ip", "link", "delete", node.cable)
+    if succeeds("ip", "route", "show", "exact", node.pods):
+        run("ip", "route", "flush", "exact", node.pods)
 
 
-def read_routes() -> list[dict[str, str]]:
-    routes: list[dict[str, str]] = json.loads(run("ip", "-json", "-4", "route"))
-    return routes
+@dataclass(frozen=True)
+class Route:
+    """Where this machine sends packets for a network."""
+
+    network: ipaddress.IPv4Network
+    device: str
 
 
-def refuse_foreign_routes(routes: Iterable[Mapping[str, str]]) -> None:
+def read_routes(table: Path = Path("/proc/net/route")) -> list[Route]:
+    """Read the kernel's own table: `ip` may not be installed yet."""
+    return [_parse_route(line.split()) for line in table.read_text().splitlines()[1:]]
+
+
+def _parse_route(fields: list[str]) -> Route:
+    device, destination, mask = fields[0], fields[1], fields[7]
+    address, netmask = (ipaddress.IPv4Address(int(word, 16).to_bytes(4, "little")) for word in (destination, mask))
+    return Route(ipaddress.IPv4Network(f"{address}/{netmask}"), device)
+
+
+def refuse_foreign_routes(routes: Iterable[Route]) -> None:
     """Refuse when somebody else on this machine uses our addresses: their traffic would end up with us."""
     for route in routes:
-        if route["dst"] == "default" or route.get("dev") == BRIDGE:
+        if route.network.prefixlen == 0 or route.device == BRIDGE:
             continue
-        taken = ipaddress.IPv4Network(route["dst"])
         for ours in (NODES, PODS, SERVICES):
-            if taken.overlaps(ours):
+            if route.network.overlaps(ours):
                 raise Refused(
-                    f"the test cluster needs {ours}, but {taken} is routed to {route.get('dev')}: "
+                    f"the test cluster needs {ours}, but {route.network} is routed to {route.device}: "
                     "take that network down first, or name a cluster of your own with CONTEXT="
                 )

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from redrive_testbed import cgroups, network, sealed
+from redrive_testbed.files import write_whole
 from redrive_testbed.processes import Process, Processes
 from redrive_testbed.shell import wait_until
 
@@ -78,16 +79,11 @@ class Node:
         return self._processes.find(self.spec.name) is not None
 
     def start(self, parts: NodeParts) -> None:
-        """Boot the node, unless it runs; what a plug pulled earlier left behind is cleared away first."""
-        if self.running():
-            return
-        shutil.rmtree(self.folder / "run", ignore_errors=True)
-        self.containerd.unlink(missing_ok=True)
-        for place in HARDWIRED:
-            place.mkdir(parents=True, exist_ok=True)
-        cgroups.prepare(self.spec.name)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "node.json").write_text(json.dumps(asdict(parts), indent=2))
+        """Boot the node, unless it runs, and see to its cable."""
+        if not self.running():
+            self._clear_away()
+            cgroups.prepare(self.spec.name)
+            write_whole(self.folder / "node.json", json.dumps(asdict(parts), indent=2))
         first = self._processes.start(self.spec.name, self._boot_command())
         network.connect(self.spec.network, self._inner(first))
 
@@ -96,6 +92,14 @@ class Node:
         sealed.kill(self._processes, self.spec.name)
         network.cut(self.spec.network)
         cgroups.remove(self.spec.name)
+
+    def _clear_away(self) -> None:
+        """Remove what a plug pulled earlier left behind, and have the places that the node mounts over."""
+        network.cut(self.spec.network)
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        self.containerd.unlink(missing_ok=True)
+        for place in HARDWIRED:
+            place.mkdir(parents=True, exist_ok=True)
 
     def _boot_command(self) -> list[str]:
         namespaces = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net", "--uts", "--ipc"]

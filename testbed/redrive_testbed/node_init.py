@@ -80,7 +80,7 @@ def write_configuration(parts: NodeParts, folder: Path) -> None:
     (folder / "containerd.toml").write_text(CONTAINERD % {"folder": folder, "pause": PAUSE_IMAGE})
     taints = "".join(f"\n- {_taint(text)}" for text in parts.taints)
     kubelet = KUBELET + (f"registerWithTaints:{taints}\n" if taints else "")
-    (folder / "kubelet.yaml").write_text(kubelet % {**vars(parts), "api": network.HOST})
+    (folder / "kubelet.yaml").write_text(kubelet % vars(parts))
     (folder / "proxy.yaml").write_text(PROXY % {**vars(parts), "all_pods": network.PODS})
 
 

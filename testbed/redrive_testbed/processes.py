@@ -1,7 +1,8 @@
 """Background programs that outlive the command that started them.
 
-Each leaves a record (`<name>.json`: pid and the kernel's start time of that pid) in the state folder. A pid alone
-is not enough: after a reboot or a wrap-around it may be somebody else's, and the test bed ends only what it started.
+Each leaves a record in the state folder (`<name>.json`: pid, the kernel's start time of that pid, and of which boot).
+A pid alone is not enough: after a reboot or a wrap-around it may be somebody else's, and the test bed ends only what
+it started.
 """
 
 import json
@@ -14,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redrive_testbed.errors import NotReady
-from redrive_testbed.shell import tail
+from redrive_testbed.files import write_whole
+from redrive_testbed.shell import environment, tail
 
 # Held until they have ended: a dropped Popen warns that its program still runs, which is the purpose here.
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
@@ -56,13 +58,17 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env={**environment(), **(env or {})},
                 cwd=cwd,
                 start_new_session=True,
             )
         _CHILDREN[child.pid] = child
         process = Process(name, child.pid, _birth(child.pid) or 0, log)
-        self._record(name).write_text(json.dumps({"pid": process.pid, "born": process.born}))
+        try:
+            write_whole(self._record(name), json.dumps({"pid": process.pid, "born": process.born, "boot": _boot()}))
+        except OSError:
+            child.kill()  # nobody could find it again
+            raise
         return process
 
     def find(self, name: str) -> Process | None:
@@ -72,7 +78,7 @@ class Processes:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         process = Process(name, record["pid"], record["born"], self._logs / f"{name}.log")
-        return process if process.alive() else None
+        return process if record["boot"] == _boot() and process.alive() else None
 
     def names(self) -> list[str]:
         return sorted(record.stem for record in self._records.glob("*.json"))
@@ -107,6 +113,10 @@ class Processes:
 
     def _record(self, name: str) -> Path:
         return self._records / f"{name}.json"
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _birth(pid: int) -> int | None:

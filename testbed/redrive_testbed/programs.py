@@ -19,7 +19,6 @@ from redrive_testbed.say import say, step
 from redrive_testbed.shell import run, tail
 
 MODULES = REPOSITORY / "testbed" / "go"
-OLDEST_GO = (1, 24)
 # A cold build prints nothing for minutes; a line now and then shows that it lives.
 PROGRESS_EVERY = 20.0
 
@@ -39,7 +38,7 @@ class Program:
         folder = MODULES / self.module
         for file in sorted([*folder.rglob("*.go"), folder / "go.mod", folder / "go.sum"]):
             digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
-        digest.update(f"{self.package} {self.ldflags} {_go_version()}".encode())
+        digest.update(f"{self.package} {self.ldflags} {_go_version(folder)}".encode())
         return digest.hexdigest()[:16]
 
 
@@ -88,22 +87,37 @@ def build(program: Program, cache: Path) -> Path:
 
 
 def require_go() -> None:
-    version = _go_version()
-    found = re.match(r"go(\d+)\.(\d+)", version)
-    if found is None or (int(found.group(1)), int(found.group(2))) < OLDEST_GO:
-        needed = ".".join(str(part) for part in OLDEST_GO)
+    """Refuse a compiler that is older than any of the modules asks for, before the first of them is built."""
+    version, needed = _go_version(), max(_oldest_go(module) for module in MODULES.iterdir())
+    if _numbers(version) < needed:
+        wanted = ".".join(map(str, needed))
         raise Refused(
-            f"Go {needed} or newer is needed to build the cluster, and {version or 'none'} was found: "
+            f"Go {wanted} or newer is needed to build the cluster, and {version or 'none'} was found: "
             "install Go and put it on the PATH"
         )
+
+
+def go_caches() -> list[Path]:
+    """Where the compiler keeps what it fetched and what it built."""
+    return [Path(line) for line in run("go", "env", "GOMODCACHE", "GOCACHE").splitlines() if line]
+
+
+def _oldest_go(module: Path) -> tuple[int, ...]:
+    line = re.search(r"^go (\S+)$", (module / "go.mod").read_text(), re.MULTILINE)
+    return _numbers(line.group(1)) if line else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 def _place(program: Program, cache: Path) -> Path:
     return cache / "programs" / f"{program.name}-{program.key()}" / program.name
 
 
-def _go_version() -> str:
-    return run("go", "env", "GOVERSION").strip() if shutil.which("go") else ""
+def _go_version(folder: Path | None = None) -> str:
+    """The compiler's version; in a module's folder, Go may have fetched another one than outside."""
+    return run("go", "env", "GOVERSION", cwd=folder).strip() if shutil.which("go") else ""
 
 
 def _go_build(program: Program, out: Path) -> None:

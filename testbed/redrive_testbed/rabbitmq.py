@@ -36,6 +36,7 @@ from redrive_testbed.rabbitmq_settings import (
     environment,
     management_url,
     rabbitmq_conf,
+    registered_name,
 )
 from redrive_testbed.say import step
 from redrive_testbed.sealed import Seal
@@ -62,6 +63,7 @@ class Broker:
 
     def __init__(self, settings: NodeSettings, *, root: Path, state: Path, leashed: bool = False) -> None:
         self.settings = settings
+        self.root = root
         admin = settings.credentials
         self.api = ManagementApi(management_url(settings), user=admin.user, password=admin.password)
         self.version = installed_version(root)
@@ -109,7 +111,12 @@ class Broker:
         self._processes.start(self.name, server)
 
     def wait_ready(self) -> None:
-        wait_until(f"{self.settings.node} is not ready", self._ready, within=START_SECONDS)
+        """Wait until the node has booted: clients are let in a little earlier.
+
+        In that gap 3.10 hangs for half a minute when a vhost is made, because this node does not take part in it yet.
+        """
+        wait_until(f"{self.settings.node} lets nobody in", self._lets_in, within=START_SECONDS)
+        self.rabbitmqctl("await_startup")
 
     def stop(self) -> None:
         """Stop the node in order; its data stays."""
@@ -145,6 +152,18 @@ class Broker:
         """Delete a vhost with all its queues, and the user of the same name."""
         self.api.delete("vhosts", name)
         self.delete_user(name)
+
+    def wait_on_disk(self, vhost: str, queue: str) -> None:
+        """Wait until a new quorum queue of this node would survive `kill`.
+
+        A broker writes the name of a quorum queue to disk up to a second after it has confirmed the declaration, even
+        after it has confirmed messages in it. Killed before, a lone node starts with an empty queue (4.x) or with one
+        that does not work (3.10).
+        """
+        files = list(self._seal.home.glob("mnesia/*/quorum/*/names.dets"))
+        wanted = registered_name(vhost, queue)
+        what = f"quorum queue {queue} in vhost {vhost} is not on the disk of {self.settings.node}"
+        wait_until(what, lambda: any(wanted in file.read_bytes() for file in files), within=60, every=0.05)
 
     def add_user(self, name: str, password: str, *, tags: tuple[str, ...] = ()) -> None:
         self.api.put("users", name, body={"password": password, "tags": ",".join(tags)})
@@ -200,7 +219,7 @@ class Broker:
             (home / name).chmod(0o600)  # Erlang refuses a cookie that others may read
         self._seal.own(home, *(home / name for name in files))
 
-    def _ready(self) -> bool:
+    def _lets_in(self) -> bool:
         self._processes.must_live(self.name)
         return _accepts(LOOPBACK, self.settings.ports.amqp) and self.api.status("overview") == 200
 

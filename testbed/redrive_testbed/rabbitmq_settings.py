@@ -84,6 +84,12 @@ def management_url(settings: NodeSettings) -> str:
     return f"http://{settings.management_address}:{settings.ports.management}"
 
 
+def registered_name(vhost: str, queue: str) -> bytes:
+    """Write the name of a quorum queue as a node has it on disk: an Erlang atom behind (the low byte of) its length."""
+    name = f"{vhost.replace('/', '%2F')}_{queue}".encode()
+    return bytes([len(name) % 256]) + name
+
+
 def rabbitmq_conf(settings: NodeSettings) -> str:
     addresses = (LOOPBACK, *settings.listen)
     lines = [

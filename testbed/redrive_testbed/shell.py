@@ -28,7 +28,7 @@ def run(
         done = subprocess.run(
             words,
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env={**environment(), **(env or {})},
             input=stdin,
             capture_output=True,
             text=True,
@@ -43,6 +43,13 @@ def run(
     if done.returncode != 0:
         raise CommandFailed(f"{' '.join(words)} ended with {done.returncode}:\n{tail(done.stdout + done.stderr)}")
     return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with the cluster and the brokers kept away from any proxy."""
+    local = ("127.0.0.1", "localhost", "10.240.0.0/24", "10.244.0.0/16", "10.96.0.0/16", ".svc", ".cluster.local")
+    direct = {name: ",".join([*filter(None, [os.environ.get(name)]), *local]) for name in ("NO_PROXY", "no_proxy")}
+    return {**os.environ, **direct}
 
 
 def succeeds(*command: str | Path, env: Mapping[str, str] | None = None, timeout: float = 60) -> bool:

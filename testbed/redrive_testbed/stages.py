@@ -5,16 +5,20 @@ run ends. The last stage looks for what the others may have left behind, and fai
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from redrive_testbed import clusters, demo, images, leftovers, standing_broker
+from redrive_testbed import clusters, demo, images, leftovers, programs, standing_broker
 from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.places import REPOSITORY, Places
+from redrive_testbed.rabbitmq_release import TESTED, find_release, prepare_root
 from redrive_testbed.say import say
 
 BIN = Path(sys.executable).parent
@@ -39,15 +43,39 @@ class Timing:
 
 def run(places: Places, names: Sequence[str] = ()) -> int:
     """Run the stages in order up to the first that fails, print a table of times, and return the exit code."""
+    chosen = _choose(names)
+    with _stopped_by_signal():
+        if all(stage.name in QUICK for stage in chosen):
+            timings = _run_in_order(places, chosen)
+        else:
+            found = leftovers.look(places)
+            _refuse_standing_broker(found, chosen)
+            timings = _run_in_order(places, chosen)
+            timings.append(_timed(Stage("clean-up", lambda places: _clean_up(places, found)), places))
+    _print_table(timings)
+    return 0 if all(timing.outcome == "ok" for timing in timings) else 1
+
+
+def _choose(names: Sequence[str]) -> list[Stage]:
     unknown = set(names) - set(NAMES)
     if unknown:
         raise Refused(f"there is no stage {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
-    chosen = [stage for stage in STAGES if not names or stage.name in names]
-    found = leftovers.look(places)
-    timings = _run_in_order(places, chosen)
-    timings.append(_timed(Stage("clean-up", lambda places: _clean_up(places, found)), places))
-    _print_table(timings)
-    return 0 if all(timing.outcome == "ok" for timing in timings) else 1
+    return [stage for stage in STAGES if not names or stage.name in names]
+
+
+def _refuse_standing_broker(found: Collection[str], chosen: Sequence[Stage]) -> None:
+    if leftovers.BROKER in found and any(stage.name == "demo" for stage in chosen):
+        raise Refused("a broker is up, and the demonstration needs one of its own: make broker-down")
+
+
+@contextmanager
+def _stopped_by_signal() -> Iterator[None]:
+    """Let SIGTERM end the stage at hand as Ctrl-C does, so that what it brought up is taken down."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run_in_order(places: Places, chosen: Sequence[Stage]) -> list[Timing]:
@@ -62,14 +90,16 @@ def _run_in_order(places: Places, chosen: Sequence[Stage]) -> list[Timing]:
 def _timed(stage: Stage, places: Places) -> Timing:
     say(f"=== {stage.name}")
     began = time.monotonic()
+    outcome = "FAILED"
     try:
         stage.run(places)
         outcome = "ok"
     except TestbedError as error:
         say(f"{stage.name} failed: {error}")
-        outcome = "FAILED"
     except KeyboardInterrupt:
-        outcome = "stopped"
+        say(f"{stage.name} was stopped")
+    except Exception:  # a fault of our own: told in full, and what was brought up is still taken down
+        traceback.print_exc()
     timing = Timing(stage.name, time.monotonic() - began, outcome)
     say(f"=== {stage.name}: {outcome} after {timing.seconds:.0f} s")
     return timing
@@ -92,7 +122,7 @@ def _lint(places: Places) -> None:
 
 
 def _cluster(places: Places) -> None:
-    clusters.up(places, context=os.environ.get("REDRIVE_CONTEXT"))
+    clusters.up(places, context=os.environ.get("REDRIVE_CONTEXT") or None)
 
 
 def _images(places: Places) -> None:
@@ -102,15 +132,31 @@ def _images(places: Places) -> None:
     images.load(places, cluster.load)
 
 
-def _clean_up(places: Places, found: frozenset[str]) -> None:
-    """Take down a cluster and a broker that were not up before, and fail on anything else that was not there."""
+def _brokers(places: Places) -> None:
+    """Make what integration tests need before they begin: it takes minutes, and a test's time is limited."""
+    for release in TESTED:
+        prepare_root(find_release(release), places)
+    programs.build(programs.KINDCONFIG, places.cache)
+
+
+def _clean_up(places: Places, found: Mapping[str, str]) -> None:
+    """Take down what was not up before, each thing whatever becomes of the others, and fail on what is left."""
+    steps = [lambda: images.release(places)]
     if leftovers.BROKER not in found:
-        standing_broker.down(places)
-    if leftovers.CLUSTER not in found and clusters.current(places) is not None:
-        clusters.down(places)
-    left = sorted(leftovers.look(places) - found)
-    if left:
-        raise TestbedError(f"the tests left behind: {'; '.join(left)}")
+        steps.append(lambda: standing_broker.down(places))
+    steps.append(lambda: demo.clear(places) if leftovers.CLUSTER in found else clusters.down(places))
+    failures = [str(error) for error in map(_attempt, steps) if error]
+    left = [where for name, where in leftovers.look(places).items() if name not in found]
+    if failures or left:
+        raise TestbedError("; ".join([*failures, *(f"the tests left behind {where}" for where in sorted(left))]))
+
+
+def _attempt(step: Callable[[], None]) -> TestbedError | None:
+    try:
+        step()
+    except TestbedError as error:
+        return error
+    return None
 
 
 def _print_table(timings: Sequence[Timing]) -> None:
@@ -125,6 +171,7 @@ STAGES = (
     Stage("types", _tool("mypy")),
     Stage("contracts", _tool("lint-imports")),
     Stage("unit", _tool("pytest", "tests/unit")),
+    Stage("brokers", _brokers),
     Stage("integration", _tool("pytest", "tests/integration", "--durations=10")),
     Stage("cluster", _cluster),
     Stage("images", _images),
@@ -132,3 +179,4 @@ STAGES = (
     Stage("demo", demo.show),
 )
 NAMES = tuple(stage.name for stage in STAGES)
+QUICK = ("lint", "types", "contracts", "unit")

@@ -13,6 +13,7 @@ from typing import Any
 
 from redrive_testbed import sealed
 from redrive_testbed.errors import Refused
+from redrive_testbed.files import alone, write_whole
 from redrive_testbed.machine import require_root
 from redrive_testbed.places import Places
 from redrive_testbed.processes import Processes
@@ -74,32 +75,41 @@ def up(
     """Have the broker run; `listen` are addresses beside loopback, such as the one that pods can reach."""
     find_release(release)
     require_root("running a broker")
-    record = _read(places)
-    if record is None:
-        settings = plan_node(listen=listen, conf=conf, amqp_port=amqp_port, management_port=management_port)
-        record = _begin(places, Record(release, settings))
-    _require_same(record, release, listen)
-    broker = _broker(places, record)
-    if broker.running():
-        broker.wait_ready()
-    else:
-        broker.start()
+    with alone(_lock(places)):
+        record = _read(places)
+        if record is None:
+            settings = plan_node(listen=listen, conf=conf, amqp_port=amqp_port, management_port=management_port)
+            record = _begin(places, Record(release, settings))
+        _require_same(record, release, listen)
+        broker = _broker(places, record)
+        if broker.running():
+            broker.wait_ready()
+        else:
+            broker.start()
     return _describe(record, broker)
 
 
 def down(places: Places) -> None:
     """End the broker and delete its data; nothing happens where there is none."""
+    if stands(places):
+        require_root("taking the broker down")
+        with alone(_lock(places)), step("taking the broker down"):
+            _remove(places)
+
+
+def stands(places: Places) -> bool:
+    """Say whether there is a broker, or anything that one left."""
+    return _folder(places).exists()
+
+
+def _remove(places: Places) -> None:
     folder = _folder(places)
-    if not folder.exists():
-        return
-    require_root("taking the broker down")
-    with step("taking the broker down"):
-        processes = Processes(folder)
-        for name in processes.names():
-            sealed.kill(processes, name)
-        shutil.rmtree(folder)
-        with suppress(OSError):  # the cluster may still live there
-            places.state.rmdir()
+    processes = Processes(folder)
+    for name in processes.names():
+        sealed.kill(processes, name)
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # the cluster may still live there
+        places.state.rmdir()
 
 
 def status(places: Places) -> BrokerInfo | None:
@@ -110,11 +120,8 @@ def status(places: Places) -> BrokerInfo | None:
 
 def _begin(places: Places, record: Record) -> Record:
     prepare(places, record.release, [record.settings])
-    down(places)  # what a crash may have left without a record
-    file = _record_file(places)
-    file.parent.mkdir(parents=True)
-    file.touch(mode=0o600)  # it holds the administrator's password
-    file.write_text(record.to_json())
+    _remove(places)  # what a crash may have left without a record
+    write_whole(_record_file(places), record.to_json(), mode=0o600)  # it holds the administrator's password
     return record
 
 
@@ -157,6 +164,10 @@ def _read(places: Places) -> Record | None:
 
 def _record_file(places: Places) -> Path:
     return _folder(places) / "broker.json"
+
+
+def _lock(places: Places) -> Path:
+    return places.cache / "broker.lock"
 
 
 def _folder(places: Places) -> Path:

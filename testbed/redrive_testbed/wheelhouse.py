@@ -5,6 +5,7 @@ uv.lock. pip chooses wheels by the flags given here but reads environment marker
 it runs on the image's version too. Indexes and certificates are those of the person's own pip and uv settings.
 """
 
+import os
 import platform
 import shutil
 import tomllib
@@ -23,6 +24,11 @@ WHEELS = REPOSITORY / "build" / "wheels"
 EXTRAS = {"operator": ("operator",), "consumer": ()}
 
 
+def uv() -> str:
+    """The uv that runs us, which need not be on the PATH."""
+    return os.environ.get("UV", "uv")
+
+
 def version() -> str:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     return str(project["project"]["version"])
@@ -32,7 +38,7 @@ def requirements(component: str) -> str:
     """The locked dependencies of a component with their hashes, and pip, as a requirements file."""
     extras = [word for extra in EXTRAS[component] for word in ("--extra", extra)]
     locked = run(
-        *("uv", "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate"),
+        *(uv(), "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate"),
         *extras,
         cwd=REPOSITORY,
     )
@@ -43,7 +49,7 @@ def project_wheel() -> Path:
     """Build the project's own wheel; the same sources give the same bytes."""
     out = WHEELS / "project"
     shutil.rmtree(out, ignore_errors=True)
-    run("uv", "build", "--quiet", "--wheel", "--out-dir", out, cwd=REPOSITORY)
+    run(uv(), "build", "--quiet", "--wheel", "--out-dir", out, cwd=REPOSITORY)
     return next(out.glob("*.whl"))
 
 
@@ -56,7 +62,7 @@ def fill(component: str, locked: str, project: Path) -> None:
     listed.write_text(locked)
     tags = [word for tag in platform_tags(machine()) for word in ("--platform", tag)]
     run(
-        *("uv", "tool", "run", "--quiet", "--python", PYTHON, "--from", f"pip=={PIP}", "pip", "download", "--quiet"),
+        *(uv(), "tool", "run", "--quiet", "--python", PYTHON, "--from", f"pip=={PIP}", "pip", "download", "--quiet"),
         *("--no-deps", "--require-hashes", "--only-binary=:all:", "--python-version", PYTHON, *tags),
         *("--requirement", listed, "--dest", folder),
     )

@@ -1,9 +1,15 @@
 """The cluster of the test bed behaves as a user's cluster does."""
 
+import os
+
 import pytest
 
+from redrive_testbed import clusters, network
+from redrive_testbed.control_plane import API_PORT, ETCD
 from redrive_testbed.dockerless import Dockerless
 from redrive_testbed.node import NodeSpec
+from redrive_testbed.processes import Processes
+from redrive_testbed.shell import run, succeeds
 
 SERVE = "import http.server, socketserver; http.server.test(http.server.SimpleHTTPRequestHandler, port=8080)"
 FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).status)"
@@ -96,23 +102,83 @@ def test_service_account_may_do_only_what_its_role_says(namespace):
 
 
 @pytest.fixture
-def second_node(cluster, load_images):
-    """Boot a tainted node beside the first, and pull its plug afterwards."""
+def dockerless(cluster):
     if not isinstance(cluster, Dockerless):
-        pytest.skip("nodes are added and removed on the cluster without Docker only")
-    cluster.add_node(NodeSpec(5, taints=("testbed=second:NoSchedule",), labels=("testbed=second",)))
-    load_images()
-    yield "node5"
-    cluster.remove_node(5)
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("this is about the cluster without Docker")
+    return cluster
 
 
-def test_second_node_takes_what_tolerates_its_taint_and_is_missed_when_it_goes(namespace, pod, cluster, second_node):
-    there = {"nodeSelector": {"testbed": "second"}}
-    tolerations = [{"key": "testbed", "operator": "Exists"}]
-    namespace.apply(pod("shy", **there), pod("bold", tolerations=tolerations, **there))
+@pytest.fixture
+def second_node(dockerless, load_images):
+    """Boot a small and tainted node beside the first, and pull its plug afterwards."""
+    spec = NodeSpec(5, taints=("testbed=second:NoSchedule",), labels=("testbed=second",), reserved_cpu="1500m")
+    try:
+        dockerless.add_node(spec)
+        load_images()
+        yield spec
+    finally:
+        dockerless.remove_node(spec.index)
+
+
+THERE = {"nodeSelector": {"testbed": "second"}}
+TOLERANT = {"tolerations": [{"key": "testbed", "operator": "Exists"}], **THERE}
+HALF_A_CPU = {"resources": {"requests": {"cpu": "400m"}}}
+
+
+def test_second_node_takes_what_tolerates_it_and_fits_is_missed_when_it_goes_and_comes_back(
+    namespace, pod, dockerless, second_node
+):
+    node = f"node/{second_node.name}"
+    namespace.apply(pod("shy", **THERE), pod("bold", container=HALF_A_CPU, **TOLERANT))
     namespace.wait_for("Unschedulable", lambda: scheduled_as(namespace, "shy") == "Unschedulable")
     namespace.kubectl("wait", "--for=condition=Ready", "pod/bold", "--timeout=120s")
-    assert namespace.get("pod", "bold")["spec"]["nodeName"] == second_node
+    assert namespace.get("pod", "bold")["spec"]["nodeName"] == second_node.name
 
-    cluster.kill_node(5)
-    namespace.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{second_node}", "--timeout=120s")
+    namespace.apply(pod("late", container=HALF_A_CPU, **TOLERANT))  # the node is full now
+    namespace.wait_for("Unschedulable", lambda: scheduled_as(namespace, "late") == "Unschedulable")
+
+    dockerless.kill_node(second_node.index)
+    namespace.kubectl("wait", "--for=condition=Ready=Unknown", node, "--timeout=120s")
+    dockerless.add_node(second_node)
+    namespace.kubectl("wait", "--for=condition=Ready", node, "--timeout=120s")
+
+
+def test_second_up_starts_nothing_and_one_after_a_crash_starts_what_died(dockerless, machine_places):
+    processes = Processes(machine_places.state / "cluster")
+    before = {name: processes.find(name) for name in processes.names()}
+    clusters.up(machine_places)
+    assert {name: processes.find(name) for name in processes.names()} == before
+
+    died = {"kube-scheduler", "coredns", "node0"}
+    for name in died:
+        processes.kill(name)
+    clusters.up(machine_places)
+    after = {name: processes.find(name) for name in processes.names()}
+    assert {name for name in before if after[name] != before[name]} == died
+    assert all(after.values())
+
+
+def test_neighbour_on_another_interface_does_not_reach_the_cluster(dockerless):
+    """A network namespace stands for a neighbour: it sends packets for the bridge's address by a cable of its own."""
+    neighbour = "redrive-neighbour"
+    inside = ("ip", "netns", "exec", neighbour)
+    ask = ("curl", "--insecure", "--silent", "--max-time", "3", f"https://{network.HOST}:{API_PORT}/version")
+    run("ip", "netns", "add", neighbour)
+    try:
+        run("ip", "link", "add", "rdneighbour", "type", "veth", "peer", "name", "eth0", "netns", neighbour)
+        run("ip", "addr", "add", "10.241.0.1/30", "dev", "rdneighbour")
+        run("ip", "link", "set", "rdneighbour", "up")
+        run(*inside, "ip", "addr", "add", "10.241.0.2/30", "dev", "eth0")
+        run(*inside, "ip", "link", "set", "eth0", "up")
+        run(*inside, "ip", "route", "add", str(network.NODES), "via", "10.241.0.1")
+        assert not succeeds(*inside, *ask)
+        run("nft", "delete", "table", "inet", network.WALL)
+        assert succeeds(*inside, *ask), "without the wall it is reached, so the wall is what keeps it out"
+    finally:
+        network.raise_bridge()
+        run("ip", "netns", "delete", neighbour)
+
+
+def test_etcd_answers_nobody_without_our_certificate(dockerless):
+    assert succeeds("curl", "--version")
+    assert not succeeds("curl", "--insecure", "--silent", "--fail", f"{ETCD}/version")

@@ -44,9 +44,18 @@ def test_pid_that_now_belongs_to_somebody_else_is_neither_found_nor_ended(proces
     processes.start("ours", ["sleep", "60"])
     record = tmp_path / "processes" / "ours.json"
     ours = json.loads(record.read_text())
-    record.write_text(json.dumps({"pid": os.getpid(), "born": 1}))
+    record.write_text(json.dumps(ours | {"pid": os.getpid()}))
     assert processes.find("ours") is None
     processes.stop("ours")  # would end this very test otherwise
+    record.write_text(json.dumps(ours))
+
+
+def test_record_of_an_earlier_boot_is_nobodys(processes, tmp_path):
+    processes.start("ours", ["sleep", "60"])
+    record = tmp_path / "processes" / "ours.json"
+    ours = json.loads(record.read_text())
+    record.write_text(json.dumps(ours | {"boot": "another"}))
+    assert processes.find("ours") is None
     record.write_text(json.dumps(ours))
 
 

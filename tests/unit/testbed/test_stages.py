@@ -1,6 +1,6 @@
 import pytest
 
-from redrive_testbed import clusters, leftovers, stages, standing_broker
+from redrive_testbed import clusters, images, leftovers, stages, standing_broker
 from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.stages import Stage
 
@@ -11,9 +11,9 @@ def ran(monkeypatch):
     ran = []
     monkeypatch.setattr(stages, "STAGES", tuple(Stage(name, lambda _, n=name: ran.append(n)) for name in "abc"))
     monkeypatch.setattr(stages, "NAMES", tuple("abc"))
-    monkeypatch.setattr(leftovers, "look", lambda _: frozenset())
-    monkeypatch.setattr(clusters, "current", lambda _: None)
-    monkeypatch.setattr(standing_broker, "down", lambda _: None)
+    monkeypatch.setattr(leftovers, "look", lambda _: {})
+    for module, name in ((clusters, "down"), (standing_broker, "down"), (images, "release")):
+        monkeypatch.setattr(module, name, lambda _: None)
     return ran
 
 
@@ -46,7 +46,39 @@ def test_unknown_stage_is_refused_with_the_known_ones(ran):
 
 
 def test_something_left_behind_fails_the_run(ran, monkeypatch, capsys):
-    looks = iter([frozenset({"old"}), frozenset({"old", "mount /somewhere"})])
+    looks = iter([{"old": "old"}, {"old": "old", "mount": "mount /somewhere"}])
     monkeypatch.setattr(leftovers, "look", lambda _: next(looks))
     assert stages.run(None) == 1
-    assert "left behind: mount /somewhere" in capsys.readouterr().err
+    assert "left behind mount /somewhere" in capsys.readouterr().err
+
+
+def test_fault_of_our_own_is_told_and_what_is_up_is_still_taken_down(ran, monkeypatch, capsys):
+    def stumble(_):
+        raise ValueError("a bug")
+
+    downs = []
+    monkeypatch.setattr(clusters, "down", downs.append)
+    monkeypatch.setattr(stages, "STAGES", (Stage("b", stumble),))
+    assert stages.run("places") == 1
+    assert downs == ["places"]
+    assert "ValueError: a bug" in capsys.readouterr().err
+
+
+def test_one_thing_that_cannot_be_taken_down_does_not_keep_the_others_up(ran, monkeypatch, capsys):
+    def cling(_):
+        raise TestbedError("it clings")
+
+    downs = []
+    monkeypatch.setattr(standing_broker, "down", cling)
+    monkeypatch.setattr(clusters, "down", downs.append)
+    assert stages.run("places") == 1
+    assert downs == ["places"]
+    assert "it clings" in capsys.readouterr().err
+
+
+def test_broker_that_is_up_is_refused_before_the_demonstration_could_touch_it(ran, monkeypatch):
+    monkeypatch.setattr(leftovers, "look", lambda _: {leftovers.BROKER: ""})
+    monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, Stage("demo", lambda _: ran.append("demo"))))
+    with pytest.raises(Refused, match="make broker-down"):
+        stages.run(None)
+    assert ran == []
