@@ -7,12 +7,14 @@ Errors name keys and never values.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from redrive.endpoints import Endpoint, parse_amqp_url, parse_management_url
+from redrive.endpoints import Endpoint, parse_amqp_url, parse_management_url, read_userinfo
 from redrive.errors import BrokerError
 
 _URIS = ("connection_string", "uri", "management_uri")
+KEYS = (*_URIS, "host", "port", "username", "password", "ca.crt", "tls.crt", "tls.key")
+TLS_PORT = 5671
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +30,27 @@ class BrokerSecret:
 
 def read_broker_secret(data: Mapping[str, str], *, vhost: str) -> BrokerSecret:
     """Read a Secret's decoded data; BrokerError says which key is missing or cannot be used."""
+    user, password = _credentials(data)
     management = _management(data)
     return BrokerSecret(
-        amqp=_with_user(_amqp(data, management), data).in_vhost(vhost),
-        management=None if management is None else _with_user(management, data),
+        amqp=_amqp(data, management).as_user(user, password).in_vhost(vhost),
+        management=None if management is None else management.as_user(user, password),
         ca=data.get("ca.crt") or None,
         certificate=data.get("tls.crt") or None,
         key=data.get("tls.key") or None,
     )
+
+
+def _credentials(data: Mapping[str, str]) -> tuple[str, str]:
+    """One user for both doors: keys of their own win over what a URI says, and nobody is taken for `guest`."""
+    # A line break at the end comes from an editor; a space could belong to the password.
+    user, password = (data.get(key, "").rstrip("\r\n") for key in ("username", "password"))
+    for uri in filter(None, (data.get(key, "").strip() for key in _URIS)):
+        found = read_userinfo(uri)
+        user, password = user or found[0], password or found[1]
+    if not user:
+        raise BrokerError("the broker's Secret names no user: give it `username` and `password`")
+    return user, password
 
 
 def _amqp(data: Mapping[str, str], management: Endpoint | None) -> Endpoint:
@@ -45,8 +60,10 @@ def _amqp(data: Mapping[str, str], management: Endpoint | None) -> Endpoint:
     host = data.get("host", "").strip() or (management.host if management else "")
     if not host:
         raise BrokerError("the broker's Secret names no broker: give it `host`, or `uri` with amqp:// or amqps://")
-    secure = bool(data.get("ca.crt"))
-    return Endpoint(host=host, port=_port(data, secure=secure), user="", password="", secure=secure)
+    port = _port(data)
+    # What else the Secret holds tells whether the broker speaks TLS; in doubt a password is not sent in plain text.
+    secure = port == TLS_PORT or bool(data.get("ca.crt")) or (management is not None and management.secure)
+    return Endpoint(host, port or (TLS_PORT if secure else 5672), user="", password="", secure=secure)
 
 
 def _management(data: Mapping[str, str]) -> Endpoint | None:
@@ -59,20 +76,10 @@ def _find_uri(data: Mapping[str, str], *schemes: str) -> str | None:
     return next((uri for uri in uris if uri.startswith(schemes)), None)
 
 
-def _port(data: Mapping[str, str], *, secure: bool) -> int:
+def _port(data: Mapping[str, str]) -> int | None:
     text = data.get("port", "").strip()
     if not text:
-        return 5671 if secure else 5672
+        return None
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65536):
         raise BrokerError("the key `port` of the broker's Secret must be a number from 1 to 65535")
     return int(text)
-
-
-def _with_user(endpoint: Endpoint, data: Mapping[str, str]) -> Endpoint:
-    """The keys of their own win over what a URI says."""
-    # A line break at the end comes from an editor; a space could belong to the password.
-    user, password = (data.get(key, "").rstrip("\r\n") for key in ("username", "password"))
-    found = replace(endpoint, user=user or endpoint.user, password=password or endpoint.password)
-    if not found.user:
-        raise BrokerError("the broker's Secret names no user: give it `username` and `password`")
-    return found

@@ -13,15 +13,17 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from redrive.errors import SpecError
-from redrive.ladder import RETRY
+from redrive.ladder import RETRY, LadderError, routing_key
 from redrive.policy import Backoff, Jitter, RetryPolicy, Rule, Strategy
 from redrive.spec import CommandRunner, Consumer, HttpRunner, PythonRunner, Runner, Worker, format_duration
-from redrive.spec.fields import Fields, boolean, duration, integer, string
+from redrive.spec.fields import Fields, boolean, duration, integer, text
 from redrive.spec.policy import parse_policy
 from redrive.spec.worker import LONGEST_TRY, RUNNERS, parse_runner
 from redrive.topology import DEAD
 
 VERSION = 1
+
+_name = text(1, 255, in_bytes=True)
 
 _FIELDS = (
     "version",
@@ -59,7 +61,7 @@ class WorkerConfig:
     runner: Runner
 
 
-def plan_config(consumer: Consumer, worker: Worker, *, queue_parks: bool = True) -> WorkerConfig:
+def plan_config(consumer: Consumer, worker: Worker, *, queue_parks: bool) -> WorkerConfig:
     return WorkerConfig(
         namespace=consumer.namespace,
         consumer=consumer.name,
@@ -76,23 +78,23 @@ def plan_config(consumer: Consumer, worker: Worker, *, queue_parks: bool = True)
     )
 
 
-def read_config(text: str) -> WorkerConfig:
+def read_config(content: str) -> WorkerConfig:
     """Read a config; SpecError names the field that cannot be used."""
     try:
-        raw = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        raw = json.loads(content)
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise SpecError("the config", f"is not JSON: {error}") from error
     _require_version(raw)
     fields = Fields(raw, "", [*_FIELDS, *_WORK, *RUNNERS])
     fields.exactly_one(*RUNNERS)
     return WorkerConfig(
-        namespace=fields.required("namespace", string),
-        consumer=fields.required("consumer", string),
-        address=fields.required("address", string),
-        vhost=fields.required("vhost", string),
-        queue=fields.required("queue", string),
-        retry_exchange=fields.required("retryExchange", string),
-        dead_exchange=fields.required("deadExchange", string),
+        namespace=fields.required("namespace", _name),
+        consumer=fields.required("consumer", _name),
+        address=fields.required("address", _address),
+        vhost=fields.required("vhost", _name),
+        queue=fields.required("queue", _name),
+        retry_exchange=fields.required("retryExchange", _name),
+        dead_exchange=fields.required("deadExchange", _name),
         queue_parks=fields.required("queueParks", boolean),
         policy=fields.required("retry", parse_policy),
         concurrency=fields.required("concurrency", integer(1, 1000)),
@@ -121,11 +123,21 @@ def write_config(config: WorkerConfig) -> str:
     return json.dumps(raw, indent=2, ensure_ascii=False) + "\n"
 
 
+def _address(raw: object, path: str) -> str:
+    """Build a routing key of it now: later it would be in the middle of settling a message."""
+    address = _name(raw, path)
+    try:
+        routing_key(timedelta(0), address)
+    except LadderError as error:
+        raise SpecError(path, str(error)) from error
+    return address
+
+
 def _require_version(raw: object) -> None:
     version = raw.get("version") if isinstance(raw, dict) else None
-    if version == VERSION:
+    if type(version) is int and version == VERSION:
         return
-    if isinstance(version, int) and version > VERSION:
+    if type(version) is int and version > VERSION:
         problem = f"is {version}, and this worker reads {VERSION}: give the worker an image with a newer redrive"
         raise SpecError("version", problem)
     raise SpecError("version", f"must be {VERSION}: this file was not written for this worker")

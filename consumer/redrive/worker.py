@@ -9,18 +9,20 @@ import os
 import random
 import signal
 import socket
+import ssl
 import sys
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.amqp import Amqp, Delivery
-from redrive.broker_secret import BrokerSecret, read_broker_secret
+from redrive.broker_secret import KEYS, BrokerSecret, read_broker_secret
 from redrive.config import WorkerConfig, read_config
 from redrive.endpoints import tls_context
-from redrive.errors import BrokerError, NotAccepted, RedriveError
+from redrive.errors import BrokerError, RedriveError, Unreachable
 from redrive.handler import Handler, load_handler, run_handler
 from redrive.ladder import round_up
 from redrive.message import Message, is_expired, read_message, welcome_back
@@ -33,6 +35,7 @@ from redrive.story import write_time
 SECRET_FOLDER = Path("/etc/redrive/broker")
 UNUSABLE = 2  # the exit code of a worker that was told something it cannot do
 LONGEST_PAUSE = 30.0
+PAUSE_UNSETTLED = 1.0
 
 
 def main() -> int:
@@ -40,48 +43,68 @@ def main() -> int:
     try:
         config = read_config(arguments.config.read_text())
         handler = _handler_of(config)
-        secret = read_broker_secret(_read_folder(arguments.broker), vhost=config.vhost)
-    except (RedriveError, OSError) as error:
+        broker = Broker.from_folder(arguments.broker, vhost=config.vhost)
+    except (RedriveError, OSError, UnicodeDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return UNUSABLE
-    worker = Worker(config, handler, secret, pod=os.environ.get("HOSTNAME") or socket.gethostname())
+    worker = Worker(config, handler, broker, pod=os.environ.get("HOSTNAME") or socket.gethostname())
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: worker.stop())
     worker.run()
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where to connect, and with which certificates; the certificate's files stay where Kubernetes mounted them."""
+
+    secret: BrokerSecret
+    tls: ssl.SSLContext | None
+
+    @classmethod
+    def from_folder(cls, folder: Path, *, vhost: str) -> "Broker":
+        known = {key: folder / key for key in KEYS}
+        secret = read_broker_secret(
+            {key: file.read_text() for key, file in known.items() if file.exists()}, vhost=vhost
+        )
+        certificate, key = (str(known[name]) if known[name].exists() else None for name in ("tls.crt", "tls.key"))
+        context = tls_context(ca=secret.ca, certificate_file=certificate, key_file=key) if secret.amqp.secure else None
+        return cls(secret, context)
+
+    def connect(self, name: str) -> Amqp:
+        return Amqp([self.secret.amqp], tls=self.tls, name=name)
+
+
 class Worker:
     """Takes, runs, decides and settles; connects again, with growing pauses, whenever the broker goes away."""
 
-    def __init__(self, config: WorkerConfig, handler: Handler, secret: BrokerSecret, *, pod: str) -> None:
+    def __init__(self, config: WorkerConfig, handler: Handler, broker: Broker, *, pod: str) -> None:
         self._config = config
         self._handler = handler
-        self._secret = secret
+        self._broker = broker
         self._pod = pod
         self._stopping = False
+        self._failures = 0
 
     def stop(self) -> None:
         """Finish the message at hand, take no other, and end."""
         self._stopping = True
 
     def run(self) -> None:
-        failures = 0
         while not self._stopping:
             try:
                 self._consume()
-                failures = 0
             except BrokerError as error:
-                failures += 1
-                pause = random.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**failures)  # noqa: S311 - no secret
+                self._failures += 1
+                pause = random.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**self._failures)  # noqa: S311 - no secret
                 _log("broker", error=str(error), pauseSeconds=round(pause, 1))
                 _sleep(pause, lambda: self._stopping)
 
     def _consume(self) -> None:
-        tls = tls_context(ca=self._secret.ca) if self._secret.amqp.secure else None
-        with Amqp([self._secret.amqp], tls=tls, name=f"{self._config.address} {self._pod}") as amqp:
+        with self._broker.connect(f"{self._config.address} {self._pod}") as amqp:
             _log("consuming", queue=self._config.queue)
             for delivery in amqp.consume(self._config.queue, prefetch=1, patience=0.5):
+                self._failures = 0
                 if delivery is not None:
                     self._handle(amqp, delivery)
                 if self._stopping:
@@ -90,20 +113,26 @@ class Worker:
 
     def _handle(self, amqp: Amqp, delivery: Delivery) -> None:
         message = self._read(delivery)
-        policy = self._config.policy
-        outcome = decide(
-            policy, message.attempt, self._run(message), random=random.random, crashes=message.story.crashes
-        )
-        while True:
-            now = datetime.now(UTC)
-            try:
-                settle(amqp, self._config, message, outcome, tag=delivery.tag, now=now, pod=self._pod)
-            except NotAccepted as error:
-                _log("unconfirmed", id=message.id, error=str(error))
-                amqp.wait(1)
-            else:
-                break
+        result = self._run(message)
+        crashes = message.story.crashes
+        outcome = decide(self._config.policy, message.attempt, result, random=random.random, crashes=crashes)
+        while not self._settled(amqp, message, outcome, tag=delivery.tag):
+            if self._stopping:
+                return  # unacknowledged: the broker gives it to another worker
+            amqp.wait(PAUSE_UNSETTLED)
+
+    def _settled(self, amqp: Amqp, message: Message, outcome: Outcome, *, tag: int) -> bool:
+        """Try to settle; what the broker refuses for now is kept, decided as it is, and tried again."""
+        now = datetime.now(UTC)
+        try:
+            settle(amqp, self._config, message, outcome, tag=tag, now=now, pod=self._pod)
+        except Unreachable:
+            raise  # with the connection the delivery is gone too
+        except BrokerError as error:
+            _log("unsettled", id=message.id, attempt=message.attempt, error=str(error))
+            return False
         _log_outcome(message, outcome, now)
+        return True
 
     def _read(self, delivery: Delivery) -> Message:
         message = read_message(
@@ -133,10 +162,6 @@ def _handler_of(config: WorkerConfig) -> Handler:
     if not isinstance(config.runner, PythonRunner):
         raise RedriveError("this worker runs Python handlers only: set spec.worker.python")
     return load_handler(config.runner.handler)
-
-
-def _read_folder(folder: Path) -> dict[str, str]:
-    return {file.name: file.read_text() for file in folder.iterdir() if file.is_file()}
 
 
 def _log(event: str, **facts: object) -> None:

@@ -72,7 +72,7 @@ def _config() -> str:
     parsed = parse_consumer(consumer())
     if parsed.worker is None:
         raise TestbedError("examples/orders/orders.yaml must have a worker")
-    return write_config(plan_config(parsed, parsed.worker))
+    return write_config(plan_config(parsed, parsed.worker, queue_parks=True))
 
 
 def _pod(command: list[str], environment: dict[str, str]) -> dict[str, Any]:

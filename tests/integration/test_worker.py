@@ -60,7 +60,7 @@ class Running:
 
 @pytest.fixture
 def worker(consumer, amqp, vhost, tmp_path):
-    (tmp_path / "config.json").write_text(write_config(plan_config(consumer, consumer.worker)))
+    (tmp_path / "config.json").write_text(write_config(plan_config(consumer, consumer.worker, queue_parks=True)))
     (tmp_path / "broker").mkdir()
     (tmp_path / "broker" / "uri").write_text(vhost.amqp_url)
     log = tmp_path / "log"
@@ -132,7 +132,7 @@ def test_worker_ends_politely_when_told(worker):
 
 
 def test_handler_that_cannot_be_imported_ends_the_start_with_a_sentence_and_2(consumer, tmp_path):
-    config = write_config(plan_config(consumer, consumer.worker)).replace("orders:handle", "nowhere:handle")
+    config = write_config(plan_config(consumer, consumer.worker, queue_parks=True)).replace("orders:handle", "nowhere:handle")
     (tmp_path / "config.json").write_text(config)
     command = [*WORKER, "--config", tmp_path / "config.json", "--broker", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -44,15 +44,37 @@ def test_line_break_of_an_editor_is_not_part_of_a_password():
     assert (found.amqp.user, found.amqp.password) == ("u", " p ")
 
 
+def test_user_of_one_uri_is_the_user_of_both():
+    found = read_broker_secret({"uri": "amqp://alice:pw@mq", "management_uri": "http://mq:15672"}, vhost="/")
+    assert (found.management.user, found.management.password) == ("alice", "pw")
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [{"ca.crt": "PEM", "host": "mq"}, {"port": "5671", "host": "mq"}, {"uri": "https://mq:15671"}],
+    ids=["ca", "port", "management"],
+)
+def test_password_is_not_sent_in_plain_text_where_the_secret_hints_at_tls(hint):
+    found = read_broker_secret({"username": "u", "password": "p", **hint}, vhost="/")
+    assert (found.amqp.secure, found.amqp.port) == (True, 5671)
+
+
+def test_certificate_and_key_are_not_mixed_up():
+    data = CLUSTER_OPERATOR | {"tls.crt": "CERTIFICATE", "tls.key": "KEY"}
+    found = read_broker_secret(data, vhost="/")
+    assert (found.certificate, found.key) == ("CERTIFICATE", "KEY")
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ({}, "names no broker"),
+        ({}, "names no user"),
         ({"username": "u", "password": "hunter2"}, "names no broker"),
         ({"host": "mq", "password": "hunter2"}, "names no user"),
+        ({"uri": "amqp://mq"}, "names no user"),
         ({"host": "mq", "port": "hunter2", "username": "u"}, "`port`"),
         ({"host": "mq", "port": "70000", "username": "u"}, "`port`"),
-        ({"uri": "ftp://u:hunter2@mq"}, "names no broker"),
+        ({"uri": "ftp://u:hunter2@mq"}, "not a URL"),
         ({"uri": "amqp://u:hunter2@mq:port/"}, "not a URL"),
         ({"uri": "amqp://:hunter2@"}, "names no host"),
     ],

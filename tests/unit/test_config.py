@@ -90,20 +90,26 @@ CONSUMER = {
     "metadata": {"name": "new.orders", "namespace": "shop"},
     "spec": {
         "broker": {"secretRef": {"name": "rabbitmq"}, "vhost": "tenant"},
-        "worker": {"image": "shop/orders:1", "python": {"handler": "shop:handle"}},
+        "worker": {
+            "image": "shop/orders:1",
+            "concurrency": 7,
+            "timeout": "90s",
+            "python": {"handler": "shop:handle"},
+        },
     },
 }
 
 
 def example():
     consumer = parse_consumer(CONSUMER)
-    return plan_config(consumer, consumer.worker)
+    return plan_config(consumer, consumer.worker, queue_parks=False)
 
 
 def test_worker_is_told_every_name_it_uses():
     config = example()
     assert (config.queue, config.address, config.vhost) == ("shop.new.orders", "shop/new_orders", "tenant")
     assert (config.retry_exchange, config.dead_exchange) == ("redrive.retry", "redrive.dead")
+    assert (config.queue_parks, config.concurrency, config.timeout) == (False, 7, timedelta(seconds=90))
 
 
 def test_config_of_a_newer_operator_is_refused_with_what_to_do():
@@ -123,6 +129,13 @@ def test_config_of_a_newer_operator_is_refused_with_what_to_do():
         ({"python": {"handler": "no colon"}}, "python.handler"),
         ({"color": "red"}, "color"),
         ({"version": "1"}, "version"),
+        ({"version": True}, "version"),
+        ({"version": 1.0}, "version"),
+        ({"address": "two.words"}, "address"),
+        ({"address": "long/" + "x" * 250}, "address"),
+        ({"address": ""}, "address"),
+        ({"retryExchange": ""}, "retryExchange"),
+        ({"python": None}, "the object"),
     ],
 )
 def test_config_that_cannot_be_used_names_its_field(change, path):
@@ -136,3 +149,8 @@ def test_config_that_cannot_be_used_names_its_field(change, path):
 def test_nothing_but_a_spec_error_comes_of_any_text(text):
     with pytest.raises(SpecError):
         read_config(text)
+
+
+def test_number_of_thousands_of_digits_is_refused_like_any_other_text():
+    with pytest.raises(SpecError, match="not JSON"):
+        read_config("9" * 5000)

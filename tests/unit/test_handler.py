@@ -1,5 +1,7 @@
 """A handler is understood by its signature, and whatever it does ends as a value."""
 
+import asyncio
+import functools
 import sys
 import types
 from datetime import UTC, datetime, timedelta
@@ -104,6 +106,7 @@ def raising(error):
     [
         (Snooze(delay=timedelta(seconds=5)), Snoozed(timedelta(seconds=5))),
         (Snooze(), Snoozed(None)),
+        (Snooze(delay=1.5), Snoozed(timedelta(seconds=1.5))),
     ],
 )
 def test_what_is_raised_is_told_as_a_result(load, error, result):
@@ -130,6 +133,88 @@ def test_exception_is_a_failure_with_its_class_its_bases_and_its_trace(load):
     assert "in handle" in result.trace
 
 
+class Forgetful(Retry):
+    def __init__(self):
+        pass
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize("error", [Forgetful(), Unspeakable(), SystemExit(1), asyncio.CancelledError()], ids=repr)
+def test_whatever_a_handler_raises_is_a_failure_and_not_the_end_of_the_worker(load, error):
+    assert isinstance(run_handler(load(raising(error)), deliver()), Failed)
+
+
+def asks_nonsense(body):
+    raise Retry(delay="soon")
+
+
+def test_delay_that_is_none_is_a_failure_of_the_handler(load):
+    result = run_handler(load(asks_nonsense), deliver())
+    assert result.error_types[0] == "TypeError"
+    assert result.asked_delay is None
+
+
+def test_wish_is_told_under_its_own_name_alone(load):
+    assert run_handler(load(raising(Retry())), deliver()).error_types == ("redrive.Retry",)
+
+
+def test_rejection_keeps_its_trace(load):
+    assert "in handle" in run_handler(load(raising(Reject("no"))), deliver()).trace
+
+
+class Moody(pydantic.BaseModel):
+    number: int
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def stumble(cls, number):
+        raise KeyError(number)
+
+
+def takes_moody(body: Moody) -> None: ...
+
+
+def test_validator_that_stumbles_makes_the_body_unreadable(load):
+    assert isinstance(run_handler(load(takes_moody), deliver(b'{"number": 7}')), Unreadable)
+
+
+def test_what_is_wrong_with_a_model_is_told_by_field_and_without_values(load):
+    result = run_handler(load(takes_model), deliver(b'{"number": "secret"}'))
+    assert result.error.startswith("number: ")
+    assert "secret" not in result.error
+
+
+def yields(body):
+    yield body
+
+
+async def yields_slowly(body):
+    yield body
+
+
+@pytest.mark.parametrize("function", [yields, yields_slowly], ids=lambda function: function.__name__)
+def test_generator_is_refused_because_it_would_never_be_run(load, function):
+    with pytest.raises(HandlerError, match="never be run"):
+        load(function)
+
+
+def test_generator_that_comes_back_from_a_function_is_a_failure(load):
+    assert isinstance(run_handler(load(lambda body: yields(body)), deliver()), Failed)
+
+
+def test_partial_and_callable_object_are_handlers_too(load):
+    class Callable:
+        def __call__(self, body: str) -> None:
+            assert body == "{}"
+
+    assert run_handler(load(Callable()), deliver()) == Succeeded()
+    assert run_handler(load(functools.partial(lambda extra, body: None, 1)), deliver()) == Succeeded()
+
+
 def takes_nothing() -> None: ...
 
 
@@ -139,12 +224,21 @@ def takes_too_much(one, two, three) -> None: ...
 def takes_a_number(body: int) -> None: ...
 
 
+def wants_more(body, *, extra) -> None: ...
+
+
+def points_nowhere(body: "json.nowhere") -> None: ...  # noqa: F821
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
         (takes_nothing, "must take"),
         (takes_too_much, "must take"),
         (takes_a_number, "annotate its body"),
+        (wants_more, "must take"),
+        (points_nowhere, "cannot be read"),
+        (int, "not a function"),
         ("text", "not a function"),
     ],
 )
