@@ -125,6 +125,44 @@ def test_retrying_message_does_not_hold_up_the_next(amqp, worker):
     assert [line["id"] for line in worker.lines("done")] == ["order-4", "order-3"]
 
 
+def test_message_past_its_publishers_expiration_is_parked_without_a_run(amqp, worker):
+    headers = {"redrive-attempt": 2, "redrive-expires-at": "2020-01-01T00:00:00.000Z"}
+    amqp.publish("", "orders", b'{"number": 5}', Properties(message_id="late", headers=headers))
+    letter = take_dead(amqp)
+    assert read_death(letter.properties.headers).reason is DeadReason.EXPIRED
+    assert worker.lines("done") == []
+
+
+def test_dead_letter_that_was_moved_back_by_hand_begins_anew(amqp, worker):
+    headers = {"redrive-attempt": 3, "redrive-dead-reason": "Exhausted"}
+    amqp.publish("", "orders", b'{"number": 6}', Properties(message_id="moved", headers=headers))
+    [done] = worker.wait_for("done")
+    assert done["attempt"] == 1
+
+
+def test_what_was_decided_waits_until_the_broker_takes_it(amqp, worker, broker, vhost, consumer):
+    worker.wait_for("consuming")
+    broker.api.delete("exchanges", vhost.name, "redrive.retry")
+    publish(amqp, 7, succeeds_on=2)
+    worker.wait_for("unsettled", 2)
+    assert worker.lines("retry") == []
+    ensure(Wanted.of(consumer), owner=Owner("tests"), amqp=amqp)
+    [done] = worker.wait_for("done")
+    assert done["attempt"] == 2
+    assert len(worker.lines("retry")) == 1
+
+
+def test_worker_that_cannot_settle_still_ends_when_told_and_gives_its_message_back(amqp, worker, broker, vhost):
+    worker.wait_for("consuming")
+    broker.api.delete("exchanges", vhost.name, "redrive.retry")
+    publish(amqp, 8, succeeds_on=2)
+    worker.wait_for("unsettled")
+    worker.process.terminate()
+    assert worker.process.wait(30) == 0
+    [given_back] = [delivery for delivery in [next(amqp.consume("orders", prefetch=1, patience=30))] if delivery]
+    assert given_back.redelivered
+
+
 def test_worker_ends_politely_when_told(worker):
     worker.wait_for("consuming")
     worker.process.terminate()
@@ -132,8 +170,8 @@ def test_worker_ends_politely_when_told(worker):
 
 
 def test_handler_that_cannot_be_imported_ends_the_start_with_a_sentence_and_2(consumer, tmp_path):
-    config = write_config(plan_config(consumer, consumer.worker, queue_parks=True)).replace("orders:handle", "nowhere:handle")
-    (tmp_path / "config.json").write_text(config)
+    config = write_config(plan_config(consumer, consumer.worker, queue_parks=True))
+    (tmp_path / "config.json").write_text(config.replace("orders:handle", "nowhere:handle"))
     command = [*WORKER, "--config", tmp_path / "config.json", "--broker", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
