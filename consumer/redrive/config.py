@@ -86,7 +86,6 @@ def read_config(content: str) -> WorkerConfig:
         raise SpecError("the config", f"is not JSON: {error}") from error
     _require_version(raw)
     fields = Fields(raw, "", [*_FIELDS, *_WORK, *RUNNERS])
-    fields.exactly_one(*RUNNERS)
     return WorkerConfig(
         namespace=fields.required("namespace", _name),
         consumer=fields.required("consumer", _name),

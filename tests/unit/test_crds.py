@@ -14,7 +14,7 @@ BODIES = [
     *(case["object"] for case in GOOD),
     *(
         body
-        for path in sorted((ROOT / "examples").glob("*.yaml"))
+        for path in sorted((ROOT / "examples").rglob("*.yaml"))
         for body in yaml.safe_load_all(path.read_text())
         if body["apiVersion"].startswith("redrive.dev/")
     ),

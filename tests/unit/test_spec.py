@@ -28,12 +28,13 @@ OBJECTS = ROOT / "tests" / "objects"
 BAD = yaml.safe_load((OBJECTS / "bad.yaml").read_text())["bad"]
 GOOD = yaml.safe_load((OBJECTS / "good.yaml").read_text())["good"]
 UPDATES = yaml.safe_load((OBJECTS / "updates.yaml").read_text())["updates"]
-EXAMPLES = {
-    path.stem: body
+OURS = [
+    (path.stem, body)
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
     for body in yaml.safe_load_all(path.read_text())
     if body["apiVersion"].startswith("redrive.dev/")
-}
+]
+EXAMPLES = dict(OURS)
 
 PARSERS = {"RetryingConsumer": parse_consumer, "BrokerConnection": parse_connection, "Redrive": parse_redrive}
 
@@ -47,13 +48,16 @@ def example(name):
 
 
 def consumer(**spec):
+    return named("shop", "orders", **spec)
+
+
+def named(namespace, name, **spec):
     broker = {"broker": {"secretRef": {"name": "rabbitmq"}}}
-    metadata = {"name": "orders", "namespace": "shop"}
     return parse_consumer(
         {
             "apiVersion": "redrive.dev/v1alpha1",
             "kind": "RetryingConsumer",
-            "metadata": metadata,
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {**broker, **spec},
         }
     )
@@ -75,6 +79,10 @@ def test_bad_object_is_refused_with_its_field_and_what_to_change(case):
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case["name"])
 def test_good_object_is_accepted(case):
     parse(case["object"])
+
+
+def test_no_example_hides_another_of_the_same_name():
+    assert len(EXAMPLES) == len(OURS)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -181,6 +189,20 @@ def test_the_queue_is_named_after_the_consumer_unless_said():
     assert consumer(queue={"name": "orders"}).queue.name == "orders"
 
 
+@pytest.mark.parametrize(
+    ("namespace", "name"), [("redrive", "orphans"), ("redrive", "delay.0.1"), ("redrive", "dead.x"), ("amq", "x")]
+)
+def test_a_namespace_that_would_make_the_queue_anothers_needs_a_queue_name(namespace, name):
+    with pytest.raises(SpecError, match=f"must be given in the namespace {namespace}.*: set spec.queue.name") as caught:
+        named(namespace, name)
+    assert caught.value.path == "spec.queue.name"
+    assert named(namespace, name, queue={"name": "orders"}).queue.name == "orders"
+
+
+def test_a_namespace_that_only_resembles_ours_needs_no_queue_name():
+    assert named("redrive-demo", "orders").queue.name == "redrive-demo.orders"
+
+
 def test_the_address_is_one_word_of_a_routing_key():
     body = {"apiVersion": "redrive.dev/v1alpha1", "kind": "RetryingConsumer"}
     spec = {"broker": {"secretRef": {"name": "rabbitmq"}}}
@@ -248,6 +270,39 @@ def test_the_pod_template_does_not_change_with_the_raw_object():
     made = consumer(worker={"image": "a", "http": {}, "podTemplate": {"spec": spec}})
     spec["containers"][0]["name"] = "other"
     assert made.worker.pod_template["spec"]["containers"][0]["name"] == "worker"
+
+
+def nest(depth):
+    return {"a": nest(depth - 1)} if depth else {}
+
+
+def with_pod(spec):
+    return consumer(worker={"image": "a", "http": {}, "podTemplate": {"spec": spec}})
+
+
+def test_a_pod_template_may_nest_deeper_than_any_pod_does():
+    assert with_pod(nest(31)).worker.pod_template["spec"] == nest(31)
+
+
+def test_a_pod_template_that_nests_too_deep_is_refused():
+    deep = {}
+    for _ in range(100_000):
+        deep = {"a": [deep]}
+    for spec in (nest(32), deep):
+        with pytest.raises(SpecError, match="must not nest deeper than 32 levels") as caught:
+            with_pod(spec)
+        assert caught.value.path == "spec.worker.podTemplate.spec"
+
+
+def test_a_pod_template_that_holds_itself_is_refused():
+    spec = yaml.safe_load("&pod {containers: [*pod, *pod]}")
+    with pytest.raises(SpecError, match="must not nest deeper than 32 levels"):
+        with_pod(spec)
+
+
+def test_a_pod_template_made_huge_by_aliases_is_read_at_once():
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))]
+    assert with_pod(yaml.safe_load("\n".join(lines))).worker.pod_template["spec"]["a1"] == [["x", "x"]] * 2
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

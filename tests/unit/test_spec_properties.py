@@ -16,7 +16,7 @@ GOOD = [
     *(case["object"] for case in yaml.safe_load((ROOT / "tests" / "objects" / "good.yaml").read_text())["good"]),
     *(
         body
-        for path in sorted((ROOT / "examples").glob("*.yaml"))
+        for path in sorted((ROOT / "examples").rglob("*.yaml"))
         for body in yaml.safe_load_all(path.read_text())
         if body["apiVersion"].startswith("redrive.dev/")
     ),

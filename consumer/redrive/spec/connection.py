@@ -6,11 +6,13 @@ A name that ends in `*` admits all that begin so. Redrive's own exchanges are op
 from dataclasses import dataclass
 
 from redrive.errors import SpecError
-from redrive.spec.envelope import open_envelope, reference
+from redrive.spec.envelope import LABEL, open_envelope, reference
 from redrive.spec.fields import Fields, items, text
 
-_MANAGEMENT_URL = r"https?://[^\s/?#@]+(/[^\s?#@]*)?"
-_NAMESPACE = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?|([a-z0-9][-a-z0-9]*)?\*"
+# Printable ASCII without "#", "?" and "@". Classes such as \s would not do: the API server's has no vertical tab.
+_MANAGEMENT_URL = r"https?://[!-\"$-.0->A-~]+(/[!-\"$->A-~]*)?"
+_NAMESPACE = rf"{LABEL}|([a-z0-9][-a-z0-9]*)?\*"
+_HOST_LABEL = r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?"
 
 _names = text(1, 255)
 _namespaces = text(1, 63, pattern=_NAMESPACE, says='must be a namespace, the beginning of some followed by "*", or "*"')
@@ -54,7 +56,10 @@ def parse_connection(body: object) -> BrokerConnection:
     envelope = open_envelope(body, "BrokerConnection")
     known = ["secretRef", "managementURL", "tls", "allowedNamespaces", "vhosts", "allowedExchanges"]
     fields = Fields(envelope.spec, "spec", known)
-    says = "must be an http or https URL without user, password, query or fragment: credentials belong in the Secret"
+    says = (
+        "must be an http or https URL without user, password, query or fragment, in ASCII without spaces: "
+        "credentials belong in the Secret"
+    )
     listed = items(_names, at_least=1, at_most=256, unique=True)
     return BrokerConnection(
         name=envelope.name,
@@ -74,7 +79,7 @@ def _parse_tls(raw: object, path: str) -> Tls:
     host = text(
         1,
         253,
-        pattern=r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?",
+        pattern=rf"{_HOST_LABEL}(\.{_HOST_LABEL})*",
         says="must be a host name, such as rabbitmq.example.com",
     )
     return Tls(

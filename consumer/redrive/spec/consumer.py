@@ -1,7 +1,7 @@
 """RetryingConsumer: a queue, what happens to its failing messages, and the pods that work on it.
 
-The address is how a consumer is known on the broker: `<namespace>/<name>`, dots of the name written `_`. Kubernetes
-allows no `_` in names, so no two consumers share an address, and a routing key takes it as one word.
+The address is how a consumer is known on the broker; the ladder says how it is written, so that it is one word of a
+routing key.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from datetime import timedelta
 from enum import StrEnum
 
 from redrive.errors import SpecError
+from redrive.ladder import address_of
 from redrive.policy import RetryPolicy
 from redrive.spec.alarms import Alarms, parse_alarms
+from redrive.spec.durations import format_duration
 from redrive.spec.envelope import open_envelope
 from redrive.spec.fields import Fields, boolean, choice, duration, integer
 from redrive.spec.policy import parse_policy
@@ -21,10 +23,13 @@ from redrive.spec.worker import LONGEST_TRY, Worker, parse_worker
 # Five digits with their dots, "<namespace>/" and the name make a routing key of at most 255 bytes: 10 + 64 + 180.
 LONGEST_NAME = 180
 
-# The longest time to live that RabbitMQ takes, since 3.10 at least.
-_TEN_YEARS = timedelta(hours=87600)
+# Ten years, the longest time to live that RabbitMQ takes, since 3.10 at least.
+LONGEST_RETENTION = timedelta(hours=87600)
 
-_finite = duration(timedelta(seconds=1), _TEN_YEARS)
+# Of one attempt with all its tries. No shorter than the longest try, so that a single try is never refused for it.
+LONGEST_ATTEMPT = LONGEST_TRY
+
+_finite = duration(timedelta(seconds=1), LONGEST_RETENTION)
 
 _KNOWN = (
     "broker",
@@ -72,11 +77,14 @@ class Consumer:
 
     @property
     def address(self) -> str:
-        return f"{self.namespace}/{self.name.replace('.', '_')}"
+        return address_of(self.namespace, self.name)
 
     @property
     def longest_attempt(self) -> timedelta | None:
-        """How long a message can be held unacked by one attempt, to compare with the broker's consumer timeout."""
+        """How long a message can be held unacked by one attempt, to compare with the broker's consumer timeout.
+
+        All its tries may last to their timeout, but none begins later than `within` after the first.
+        """
         if self.worker is None:
             return None
         timeout, immediate = self.worker.timeout, self.retry.immediate
@@ -106,14 +114,14 @@ def parse_consumer(body: object) -> Consumer:
 
 
 def _check_worker(consumer: Consumer) -> None:
-    if consumer.worker is None:
-        if consumer.scaling is not None:
-            raise SpecError("spec.scaling", "has no workers to scale: add spec.worker, or remove spec.scaling")
-    elif consumer.worker.timeout * consumer.retry.immediate.tries > LONGEST_TRY:
+    if consumer.worker is None and consumer.scaling is not None:
+        raise SpecError("spec.scaling", "has no workers to scale: add spec.worker, or remove spec.scaling")
+    longest = consumer.longest_attempt
+    if longest is not None and longest > LONGEST_ATTEMPT:
         raise SpecError(
             "spec.worker.timeout",
-            "times spec.retry.immediate.tries must be at most 24h, the longest that one attempt may last: "
-            "lower one of the two",
+            f"lets one attempt with all its tries last {format_duration(longest)}, longer than "
+            f"{format_duration(LONGEST_ATTEMPT)}: lower timeout, or spec.retry.immediate.tries or within",
         )
 
 

@@ -12,7 +12,9 @@ from redrive.spec.fields import Fields, Reader, mapping, show, text
 
 API_VERSION = "redrive.dev/v1alpha1"
 
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+# Names of Kubernetes, as in RFC 1123: a namespace is a label, almost everything else a subdomain.
+LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,10 @@ class Envelope:
 
 def name_of(kind: str, high: int = 253) -> Reader[str]:
     """Read the name of another object."""
-    says = f'must be the name of a {kind}, in lower case letters, digits, "-" and "."'
-    return text(1, high, pattern=r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", says=says)
+    allowed = (
+        'lower case letters, digits, "-" and ".", with a letter or digit at both ends and on both sides of each "."'
+    )
+    return text(1, high, pattern=SUBDOMAIN, says=f"must be the name of a {kind}, in {allowed}")
 
 
 def reference(kind: str, high: int = 253) -> Reader[str]:
@@ -44,7 +48,7 @@ def open_envelope(body: object, kind: str, *, longest_name: int = 253) -> Envelo
     fields.required("apiVersion", _exactly(API_VERSION))
     fields.required("kind", _exactly(kind))
     metadata = _metadata(fields.required("metadata", mapping))
-    namespace = text(1, 63, pattern=_LABEL, says="must be the name of a namespace")
+    namespace = text(1, 63, pattern=LABEL, says="must be the name of a namespace")
     return Envelope(
         namespace=metadata.default("namespace", namespace, "default"),
         name=metadata.required("name", name_of(kind, longest_name)),

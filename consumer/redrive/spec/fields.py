@@ -50,7 +50,7 @@ class Fields:
 
     def several(self, name: str, reader: Reader[tuple[T, ...]]) -> tuple[T, ...]:
         """Read a list that is empty when it is left out."""
-        return reader(self._raw[name], self.path(name)) if self.has(name) else ()
+        return self.default(name, reader, ())
 
     def nested(self, name: str, reader: Reader[T]) -> T:
         """Read an object whose every field has a default, so that leaving it out is like leaving it empty."""
@@ -61,7 +61,8 @@ class Fields:
         given = [name for name in names if self.has(name)]
         if len(given) != 1:
             wanted = f"either {' or '.join(names)}" if len(names) == 2 else f"exactly one of {listing(names)}"
-            raise SpecError(self._path, f"set {wanted}, got {listing(given) if given else 'none of them'}")
+            found = listing(given) if given else "none of them"
+            raise SpecError(self._path or "the object", f"set {wanted}, got {found}")
         return given[0]
 
 
@@ -108,7 +109,11 @@ def boolean(raw: object, path: str) -> bool:
 
 
 def whole(raw: object) -> int | None:
-    """Return the whole number that this is, if it is one; the API server takes 1.0 for one, too."""
+    """Return the whole number that this is, if it is one.
+
+    The API server takes 1.0 for one, too, except in a field that a CEL rule reads: there its evaluation fails, whatever
+    the rule says. Nobody meets that with kubectl, which sends 1.
+    """
     if isinstance(raw, int) and not isinstance(raw, bool):
         return raw
     return int(raw) if isinstance(raw, float) and raw.is_integer() else None

@@ -1,7 +1,8 @@
 """`spec.broker` and `spec.queue`: where the work queue is, what it is called, and what it listens to.
 
 Names count in bytes, as AMQP counts them. Everything that begins `redrive.` belongs to Redrive, so neither a queue of
-that name nor a binding to such an exchange can be asked for.
+that name nor a binding to such an exchange can be asked for; nor may the default name begin so, as it would in a
+namespace called `redrive`. That last rule the API server does not have: CEL sees an object's name, not its namespace.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ LONGEST_QUEUE_NAME = 255 - len("redrive.dead.")
 
 # A namespace has at most 63 characters; "<namespace>.<name>" must still be a queue's name.
 LONGEST_NAME_OF_DEFAULT_QUEUE = LONGEST_QUEUE_NAME - 63 - len(".")
+
+# Redrive's own names, and the broker's own.
+_TAKEN = ("redrive.", "amq.")
 
 _INT64 = 2**63
 
@@ -78,23 +82,35 @@ def queue_of(consumer: Envelope) -> Reader[Queue]:
 
     def read(raw: object, path: str) -> Queue:
         fields = Fields(raw, path, ["name", "bindings"])
-        if not fields.has("name") and len(consumer.name) > LONGEST_NAME_OF_DEFAULT_QUEUE:
-            raise SpecError(
-                fields.path("name"),
-                f"must be given when the object's name has more than {LONGEST_NAME_OF_DEFAULT_QUEUE} characters: "
-                '"<namespace>.<name>" would be too long for a queue',
-            )
         return Queue(
-            name=fields.default("name", _queue_name, f"{consumer.namespace}.{consumer.name}"),
+            name=fields.optional("name", _queue_name) or _default_name(consumer, fields.path("name")),
             bindings=fields.several("bindings", items(_parse_binding, at_most=100)),
         )
 
     return read
 
 
+def _default_name(consumer: Envelope, path: str) -> str:
+    name = f"{consumer.namespace}.{consumer.name}"
+    if len(consumer.name) > LONGEST_NAME_OF_DEFAULT_QUEUE:
+        raise SpecError(
+            path,
+            f"must be given when the object's name has more than {LONGEST_NAME_OF_DEFAULT_QUEUE} characters: "
+            '"<namespace>.<name>" would be too long for a queue',
+        )
+    if name.startswith(_TAKEN):
+        raise SpecError(
+            path,
+            f"must be given in the namespace {consumer.namespace}, because the default name {show(name)} would begin "
+            f'"{consumer.namespace}.", which is not yours: set spec.queue.name; an object that exists takes none '
+            "any more, so delete that one and make it again",
+        )
+    return name
+
+
 def _queue_name(raw: object, path: str) -> str:
     name = text(1, LONGEST_QUEUE_NAME, in_bytes=True, controls=False)(raw, path)
-    if name.startswith(("redrive.", "amq.")):
+    if name.startswith(_TAKEN):
         problem = 'must not begin "redrive." or "amq.", which are not yours'
         raise SpecError(path, f"{problem}: choose another name than {show(name)}")
     return name
@@ -121,8 +137,8 @@ def _parse_arguments(raw: object, path: str) -> tuple[tuple[str, str | int], ...
     if len(arguments) > 32:
         raise SpecError(path, f"must have at most 32 arguments, got {len(arguments)}")
     for key in arguments:
-        if not 1 <= len(string(key, path)) <= 128:
-            raise SpecError(path, f"must have keys of 1 to 128 characters, got {show(key)}")
+        if not 1 <= len(string(key, path)) <= 128 or len(key.encode()) > 255:
+            raise SpecError(path, f"must have keys of 1 to 128 characters and at most 255 bytes, got {show(key)}")
     return tuple((key, _argument(arguments[key], f"{path}.{key}")) for key in sorted(arguments))
 
 

@@ -10,12 +10,10 @@ from enum import StrEnum
 
 from redrive.errors import SpecError
 from redrive.outcome import DeadReason
-from redrive.spec.consumer import LONGEST_NAME
+from redrive.spec.consumer import LONGEST_NAME, LONGEST_RETENTION
 from redrive.spec.durations import format_duration
 from redrive.spec.envelope import open_envelope, reference
 from redrive.spec.fields import Fields, boolean, choice, duration, integer, items, text
-
-_TEN_YEARS = timedelta(hours=87600)
 
 
 class RedriveAction(StrEnum):
@@ -99,8 +97,8 @@ def _parse_selection(raw: object, path: str) -> Selection:
         reason=fields.optional("reason", choice(DeadReason)),
         error_type=fields.optional("errorType", text(1, 255)),
         fingerprint=fields.optional("fingerprint", text(1, 64, pattern=r"[0-9a-f]+", says=says)),
-        older_than=fields.optional("olderThan", duration(timedelta(0), _TEN_YEARS)),
-        newer_than=fields.optional("newerThan", duration(timedelta(milliseconds=1), _TEN_YEARS)),
+        older_than=fields.optional("olderThan", duration(timedelta(0), LONGEST_RETENTION)),
+        newer_than=fields.optional("newerThan", duration(timedelta(milliseconds=1), LONGEST_RETENTION)),
         message_ids=fields.several("messageIds", items(text(1, 255), at_least=1, at_most=1000, unique=True)),
         header=fields.optional("header", _parse_header),
     )

@@ -1,10 +1,12 @@
 """`spec.worker`: the pods that run a handler, and how they run it.
 
 A consumer without a worker runs elsewhere. What the pod template holds beyond labels and annotations is left raw: it is
-merged into a Deployment, and the API server knows best what belongs there.
+merged into a Deployment, and the API server knows best what belongs there. Only how deep it nests is bounded, because
+whoever walks over it does so by recursion.
 """
 
 import copy
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,7 +14,8 @@ from enum import StrEnum
 from typing import Any
 
 from redrive.errors import SpecError
-from redrive.spec.fields import Fields, Reader, choice, duration, integer, items, mapping, string, text
+from redrive.spec.envelope import SUBDOMAIN
+from redrive.spec.fields import Fields, Reader, choice, duration, integer, items, mapping, show, string, text
 
 # In an http worker the user's container shares the pod's network with the runtime, which serves its metrics here.
 METRICS_PORT = 9464
@@ -21,6 +24,24 @@ LONGEST_TRY = timedelta(hours=24)
 
 _IDENTIFIERS = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 RUNNERS = ("python", "command", "http")
+
+# Printable ASCII without the space, and for the path without "#". Classes such as \s would not do: the API server's has
+# no vertical tab.
+_IMAGE = r"[!-~]+"
+_PATH = r"/[!-\"$-~]*"
+
+# The syntax of labels. Keys of annotations have the same, but what is before their "/" may be in upper case.
+_LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"({SUBDOMAIN}/)?{_LABEL_NAME}", re.ASCII)
+_ANNOTATION_KEY = re.compile(_LABEL_KEY.pattern, re.ASCII | re.IGNORECASE)
+_LONGEST_PREFIX = 253
+_KEY_SAYS = (
+    'must have keys of at most 63 letters, digits, "-", "_" and ".", with a letter or digit at both ends, '
+    'after a DNS name and "/" if you like, such as example.com/team'
+)
+
+# The deepest field of a pod's spec is at ten or so.
+_DEEPEST = 32
 
 # What the operator must decide itself, with the reason.
 _OWNED = {
@@ -86,10 +107,9 @@ class Worker:
 
 def parse_worker(raw: object, path: str) -> Worker:
     fields = Fields(raw, path, ["image", "concurrency", "timeout", *RUNNERS, "podTemplate"])
-    fields.exactly_one(*RUNNERS)
-    says = "must be an image reference without spaces, such as shop/orders:1.4"
+    says = "must be an image reference without spaces, in ASCII, such as shop/orders:1.4"
     return Worker(
-        image=fields.required("image", text(1, 1024, pattern=r"\S+", says=says)),
+        image=fields.required("image", text(1, 1024, pattern=_IMAGE, says=says)),
         concurrency=fields.default("concurrency", integer(1, 1000), 1),
         timeout=fields.default("timeout", duration(timedelta(milliseconds=100), LONGEST_TRY), timedelta(seconds=300)),
         runner=parse_runner(fields),
@@ -118,10 +138,17 @@ def _parse_python(raw: object, path: str) -> PythonRunner:
 
 def _parse_command(raw: object, path: str) -> CommandRunner:
     fields = Fields(raw, path, ["args", "exitCodes"])
-    args = fields.required("args", items(text(0, 4096), at_least=1, at_most=64))
+    args = fields.required("args", items(_argument, at_least=1, at_most=64))
     if not args[0]:
         raise SpecError(fields.path("args"), "must begin with the program to run")
     return CommandRunner(args=args, exit_codes=fields.nested("exitCodes", _parse_exit_codes))
+
+
+def _argument(raw: object, path: str) -> str:
+    argument = text(0, 4096)(raw, path)
+    if "\0" in argument:
+        raise SpecError(path, "must have no NUL character, which no program can be given: remove it")
+    return argument
 
 
 def _parse_exit_codes(raw: object, path: str) -> ExitCodes:
@@ -141,8 +168,8 @@ def _parse_http(raw: object, path: str) -> HttpRunner:
     if port == METRICS_PORT:
         problem = f"must not be {METRICS_PORT}, where the runtime in the same pod serves its metrics"
         raise SpecError(fields.path("port"), f"{problem}: choose another port")
-    says = 'must begin with "/" and have no spaces and no "#"'
-    return HttpRunner(port=port, path=fields.default("path", text(1, 1024, pattern=r"/[^\s#]*", says=says), "/"))
+    says = 'must begin with "/" and have no spaces, no "#" and nothing beyond ASCII: write those percent-encoded'
+    return HttpRunner(port=port, path=fields.default("path", text(1, 1024, pattern=_PATH, says=says), "/"))
 
 
 def _parse_pod_template(raw: object, path: str) -> Mapping[str, Any]:
@@ -152,24 +179,48 @@ def _parse_pod_template(raw: object, path: str) -> Mapping[str, Any]:
     for name, reason in _OWNED.items():
         if spec.get(name) is not None:
             raise SpecError(f"{path}.spec.{name}", reason)
+    _refuse_deep(spec, f"{path}.spec")
     return {"metadata": metadata, "spec": copy.deepcopy({**spec})}
+
+
+def _refuse_deep(raw: Mapping[str, Any], path: str) -> None:
+    # Level by level, and each container once in a level: with aliases, a few lines of YAML make a huge tree, or a ring.
+    level: list[object] = [raw]
+    for _ in range(_DEEPEST):
+        level = list({id(inner): inner for outer in level for inner in _containers(outer)}.values())
+        if not level:
+            return
+    raise SpecError(path, f"must not nest deeper than {_DEEPEST} levels: no field of a pod does")
+
+
+def _containers(raw: object) -> list[object]:
+    inside = raw.values() if isinstance(raw, Mapping) else raw if isinstance(raw, list | tuple) else ()
+    return [inner for inner in inside if isinstance(inner, Mapping | list | tuple)]
 
 
 def _parse_pod_metadata(raw: object, path: str) -> Mapping[str, Mapping[str, str]]:
     fields = Fields(raw, path, ["labels", "annotations"])
     return {
-        "labels": fields.nested("labels", _notes("label", text(0, 63))),
-        "annotations": fields.nested("annotations", _notes("annotation", text(0, 65536))),
+        "labels": fields.nested("labels", _notes("label", _LABEL_KEY, _label_value)),
+        "annotations": fields.nested("annotations", _notes("annotation", _ANNOTATION_KEY, text(0, 65536))),
     }
 
 
-def _notes(what: str, value: Reader[str]) -> Reader[Mapping[str, str]]:
+def _notes(what: str, keys: re.Pattern[str], value: Reader[str]) -> Reader[Mapping[str, str]]:
     def read(raw: object, path: str) -> Mapping[str, str]:
         notes = {key: note for key, note in mapping(raw, path).items() if note is not None}
         if len(notes) > 64:
             raise SpecError(path, f"must have at most 64 {what}s, got {len(notes)}")
-        if any(string(key, path).startswith("redrive.dev/") for key in notes):
-            raise SpecError(path, f'must not begin "redrive.dev/", which the operator sets: choose another {what}')
+        for key in notes:
+            if string(key, path).startswith("redrive.dev/"):
+                raise SpecError(path, f'must not begin "redrive.dev/", which the operator sets: choose another {what}')
+            if key.find("/") > _LONGEST_PREFIX or not keys.fullmatch(key):
+                raise SpecError(path, f"{_KEY_SAYS}, got {show(key)}")
         return {key: value(note, f"{path}.{key}") for key, note in notes.items()}
 
     return read
+
+
+def _label_value(raw: object, path: str) -> str:
+    says = 'must be a label\'s value, in letters, digits, "-", "_" and ".", with a letter or digit at both ends'
+    return text(0, 63, pattern=f"({_LABEL_NAME})?", says=says)(raw, path)
