@@ -1,0 +1,100 @@
+"""What a run has found, as values that go into a file and come back from it.
+
+Times are in milliseconds and memory in megabytes, unless the name says otherwise: they are written for people.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one workload gave over so many sleepers."""
+
+    version: str
+    contender: str
+    workload: str
+    sleepers: int
+    round: int
+    publishes_per_second: float
+    publisher_busy: float  # cores that the publishing client itself used
+    cpu_per_message: float  # of the burst
+    paced_cpu_per_message: float  # of the stream at the offered rate
+    late_p50: float
+    late_p99: float
+    late_max: float
+    earliest: float
+    offered_per_second: float
+    receiver_busy: float  # cores, at the offered rate
+    others_busy: float  # cores used meanwhile by programs that have nothing to do with the measurement
+    peak_memory: float
+    lost: int
+    duplicated: int
+    disturbed: bool  # sleepers came home while it was measured
+
+
+@dataclass(frozen=True)
+class Homecoming:
+    """What laying all the sleepers gave, and their coming home at once."""
+
+    version: str
+    contender: str
+    sleepers: int
+    round: int
+    hold_seconds: float
+    laid_per_second: float
+    home_per_second: float  # of those laid last, in one go
+    cpu_per_message: float
+    late_p50: float
+    late_max: float
+    peak_memory: float
+    lost: int
+    duplicated: int
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What so many ladders cost that nobody uses, on all nodes together. 0 ladders: the bare broker."""
+
+    version: str
+    nodes: int
+    places: int
+    ladders: int
+    queues: int
+    cpu_percent: float  # of one core
+    memory: float
+    memory_per_ladder: float
+    declare_seconds: float  # a ladder, the mean of those declared for this row
+    others_busy: float
+
+
+@dataclass
+class Run:
+    """Everything that one command found, and what a reader must know of how."""
+
+    facts: dict[str, str]
+    receiver_capacity: dict[str, float] = field(default_factory=dict)
+    figures: list[Figures] = field(default_factory=list)
+    homecomings: list[Homecoming] = field(default_factory=list)
+    idle: list[Idle] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Run":
+        raw: dict[str, Any] = json.loads(path.read_text())
+        return cls(
+            facts=raw["facts"],
+            receiver_capacity=raw["receiver_capacity"],
+            figures=[Figures(**row) for row in raw["figures"]],
+            homecomings=[Homecoming(**row) for row in raw["homecomings"]],
+            idle=[Idle(**row) for row in raw["idle"]],
+            skipped=raw["skipped"],
+        )
+
+    def lost(self) -> int:
+        return sum(row.lost for row in self.figures) + sum(row.lost for row in self.homecomings)

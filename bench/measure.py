@@ -1,0 +1,129 @@
+"""What a broker's processes use, read from /proc, and what a row of numbers amounts to.
+
+CPU is user and system time of every process inside a node, with that of their ended children. Memory is the resident
+size, a sum over the processes: what they share is small beside the Erlang VM. The kernel counts CPU in ticks of
+10 ms, so a window must be long enough to have used a few tenths of a second.
+"""
+
+import math
+import os
+import platform
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+TICK = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Reads what some processes have used; those that have ended count nothing."""
+
+    pids: tuple[int, ...]
+
+    def cpu_seconds(self) -> float:
+        return sum(_cpu_ticks(pid) for pid in self.pids) / TICK
+
+    def memory_mb(self) -> float:
+        return sum(_resident_pages(pid) for pid in self.pids) * PAGE / MEGABYTE
+
+
+class Peak:
+    """The highest memory seen since the last `restart`."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self.megabytes = 0.0
+        self.restart()
+
+    def restart(self) -> None:
+        self.megabytes = self._meter.memory_mb()
+
+    def look(self) -> None:
+        self.megabytes = max(self.megabytes, self._meter.memory_mb())
+
+
+@contextmanager
+def watch_peak(meter: Meter, every: float = 0.2) -> Iterator[Peak]:
+    """Look at the memory from a thread of its own until the block ends."""
+    peak = Peak(meter)
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every):
+            peak.look()
+
+    thread = threading.Thread(target=watch, name="peak-memory", daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        thread.join()
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the whole machine has done: CPU seconds used by anybody, also by other guests of the host (steal)."""
+
+    busy: float
+
+    @classmethod
+    def read(cls) -> "Load":
+        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) for n in _proc("stat").split()[1:9])
+        return cls((user + nice + system + irq + softirq + steal) / TICK)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Take the nearest rank: a value that occurred, never one between two. Nothing has no percentile."""
+    if not values:
+        return math.nan
+    return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def median(values: Iterable[float]) -> float:
+    """Take the middle value, the lower of two; what was not measured does not count."""
+    return percentile([value for value in values if not math.isnan(value)], 50)
+
+
+def describe_machine() -> dict[str, str]:
+    """Say what a reader needs to compare figures with those of another machine."""
+    memory = int(_field("meminfo", "MemTotal").split()[0]) / 2**20
+    return {
+        "cores": str(os.cpu_count()),
+        "processor": _field("cpuinfo", "model name"),
+        "memory": f"{memory:.0f} GB",
+        "kernel": platform.release(),
+        "load before the run": " ".join(_proc("loadavg").split()[:3]),
+    }
+
+
+def _field(file: str, name: str) -> str:
+    lines = (line.partition(":") for line in _proc(file).splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == name), "unknown")
+
+
+def _proc(file: str) -> str:
+    return Path("/proc", file).read_text()
+
+
+def _cpu_ticks(pid: int) -> int:
+    # The program's name stands in parentheses and may itself hold blanks: count from after it.
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15])
+
+
+def _resident_pages(pid: int) -> int:
+    fields = _read(pid, "statm").split()
+    return int(fields[1]) if fields else 0
+
+
+def _read(pid: int, file: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{file}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
