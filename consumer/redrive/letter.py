@@ -11,7 +11,7 @@ from datetime import datetime
 
 from redrive.clip import clip_head, clip_tail
 from redrive.outcome import DeadReason
-from redrive.properties import LONGEST_SHORT
+from redrive.properties import LONGEST_SHORT, as_text
 from redrive.story import HeaderReader, read_time, write_time
 
 DEAD_REASON = "redrive-dead-reason"
@@ -64,7 +64,7 @@ def read_death(headers: Mapping[str, object]) -> Death:
     return Death(
         reason=known or _BROKERS_REASONS.get(broker.reason or ""),
         at=read.time(DEAD_AT) if known else broker.at,
-        trace=read.text(TRACE, LONGEST_TRACE),
+        trace=read.text(TRACE, LONGEST_TRACE, clip_tail),
         fingerprint=read.text(FINGERPRINT),
         pod=read.text(POD),
         clamped=tuple(read.clamped),
@@ -83,7 +83,7 @@ def read_broker_death(headers: Mapping[str, object]) -> BrokerDeath:
         reason=read.text("reason"),
         at=read_time(newest.get("time")),
         exchange=read.text("exchange"),
-        routing_key=key if isinstance(key, str) else None,
+        routing_key=as_text(key) if isinstance(key, str | bytes) else None,
     )
 
 

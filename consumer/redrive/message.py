@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from redrive.letter import DEAD_REASON
-from redrive.properties import Properties, clean
+from redrive.properties import Properties, as_text, clean
 from redrive.story import Story, begin_anew, read_story
 
 
@@ -43,8 +43,8 @@ def read_message(
     body: bytes,
     properties: Properties,
     *,
-    exchange: str,
-    routing_key: str,
+    exchange: str | bytes,
+    routing_key: str | bytes,
     redelivered: bool,
     now: datetime,
     max_attempts: int,
@@ -53,14 +53,16 @@ def read_message(
     """Read a delivery, or a dead letter. Never raises; what made no sense is named in `story.clamped`."""
     properties, unclean = clean(properties)
     story = read_story(properties.headers)
+    origins = {"exchange": exchange, "routing_key": routing_key}
+    unclean += tuple(name for name, value in origins.items() if not isinstance(value, str))
     if unclean:
         story = replace(story, clamped=(*unclean, *story.clamped))
     return Message(
         id=properties.message_id or new_id(),
         body=body,
         properties=properties,
-        exchange=exchange,
-        routing_key=routing_key,
+        exchange=as_text(exchange),
+        routing_key=as_text(routing_key),
         redelivered=redelivered,
         received_at=now,
         max_attempts=max_attempts,

@@ -19,6 +19,15 @@ class DeadReason(StrEnum):
     EXPIRED = "Expired"
 
 
+def type_names(error: type[BaseException]) -> tuple[str, ...]:
+    """Name an exception's class and its bases, nearest first, as people write them: builtins without a module."""
+    return tuple(_full_name(kind) for kind in error.__mro__ if kind is not object)
+
+
+def _full_name(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """What went wrong, for people: it goes into the headers and decides nothing."""
@@ -64,7 +73,7 @@ class Failed:
 class TimedOut(Failed):
     """The try was ended because it took longer than `worker.timeout`. A failure like any other to the rules."""
 
-    error_types: tuple[str, ...] = ("redrive.TimedOut", "TimeoutError")
+    error_types: tuple[str, ...] = ("redrive.TimedOut", *type_names(TimeoutError))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +142,3 @@ class DeadLetter:
 
 
 Outcome = Done | RetryLater | DeadLetter
-
-
-def type_names(error: type[BaseException]) -> tuple[str, ...]:
-    """Name an exception's class and its bases, nearest first, as people write them: builtins without a module."""
-    return tuple(_full_name(kind) for kind in error.__mro__ if kind is not object)
-
-
-def _full_name(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

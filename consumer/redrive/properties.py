@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from math import isfinite
 from operator import attrgetter
 
 from redrive.clip import clip_head, encode
+from redrive.field_tables import DEEPEST
 
 FRAME_MAX = 131_072  # the broker's default
 LONGEST_SHORT = 255  # bytes, of an AMQP short string
-DEEPEST = 32  # tables in tables; the client library recurses, and gives up at some hundreds
 
 # 7 bytes before the payload and 1 after it, 12 of class, weight and body size, 2 of flags.
 _FRAME_OVERHEAD = 22
@@ -103,7 +104,10 @@ def table_size(table: Mapping[str, object]) -> int:
 
 
 def is_writable(value: object) -> bool:
-    """Say whether a header's value can be encoded, however it got here."""
+    """Say whether a table of headers, or a value of one, can be encoded, however it got here.
+
+    A level less than is read: what the reader had to leave undone is not written as if it were whole.
+    """
     level = [value]
     for _ in range(DEEPEST):
         if not all(map(_is_plain, level)):
@@ -142,8 +146,10 @@ def _own_size(value: object) -> int:
 
 def _is_plain(value: object) -> bool:
     match value:
-        case None | bool() | bytes() | float() | list():
+        case None | bool() | bytes() | list():
             return True
+        case float():
+            return isfinite(value)  # a broker closes the connection over any other
         case str():
             return _is_unicode(value)
         case int():

@@ -45,7 +45,7 @@ MANY_ATTEMPTS = 1_000_000
 ZERO = timedelta(0)
 
 
-def decide(policy: RetryPolicy, attempt: int, result: Result, *, random: Random, crashes: int = 0) -> Outcome:
+def decide(policy: RetryPolicy, attempt: int, result: Result, *, random: Random, crashes: int) -> Outcome:
     """Say what becomes of a message after its `attempt`-th run (the first is 1); `crashes` is what it had before."""
     match result:
         case Succeeded():

@@ -1,7 +1,7 @@
 """The delays that a policy comes to, as a table: for `redrive explain`, for status, for people before they apply.
 
 Row n is the n-th attempt and the delay after it; after the last there is none. Rules, snoozes, crashes and delays that
-a handler asks for are not in it, nor is the time that the attempts themselves take.
+a handler asks for are not in it, nor is the time that the attempts themselves take, or by which a broker is late.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
+from redrive.ladder import round_up
 from redrive.policy import RetryPolicy
 from redrive.retry import delay_after, scatter
 from redrive.spec.durations import format_duration
@@ -16,7 +17,10 @@ from redrive.spec.durations import format_duration
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One attempt. `cumulative` and `worst` end with the delay after it: as planned, and as late as jitter may be."""
+    """One attempt. `cumulative` and `worst` end with the delay after it: as planned, and the most that is slept.
+
+    That is with all the jitter, and with each delay rounded up as the ladder does.
+    """
 
     attempt: int
     delay: timedelta | None
@@ -45,7 +49,7 @@ class Schedule:
         }
 
     def __str__(self) -> str:
-        """Say it in a line, as in `3 attempts, after 10s, 20s; at most 30s in all`."""
+        """Say it in a line: `3 attempts, after 10s, 20s; at most 30s in all`; with jitter `after up to 10s, …`."""
         attempts = f"{len(self.rows)} attempt{'s' if len(self.rows) > 1 else ''}"
         if len(self.rows) == 1:
             return f"{attempts}, no retry"
@@ -58,7 +62,7 @@ def schedule(policy: RetryPolicy) -> Schedule:
     for attempt in range(1, policy.max_attempts):
         delay, earliest, latest = _delays(policy, attempt)
         cumulative += delay
-        worst += latest
+        worst += round_up(latest)
         rows.append(Row(attempt, delay, earliest, latest, cumulative, worst))
     return Schedule((*rows, Row(policy.max_attempts, None, None, None, cumulative, worst)))
 
@@ -80,9 +84,10 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _list_delays(rows: tuple[Row, ...]) -> str:
-    """Equal neighbours are counted, and a long list is cut in the middle."""
-    delays = (row.delay for row in rows if row.delay is not None)
+    """Equal neighbours are counted, and a long list is cut in the middle. What is scattered is told by its latest."""
+    delays = (row.latest for row in rows if row.latest is not None)
     runs = [(delay, len(list(same))) for delay, same in groupby(delays)]
     texts = [format_duration(delay) + (f" ×{count}" if count > 1 else "") for delay, count in runs]
     shown = texts if len(texts) <= 12 else [*texts[:6], "…", *texts[-3:]]
-    return ", ".join(shown)
+    scattered = any(row.earliest != row.latest for row in rows)
+    return ("up to " if scattered else "") + ", ".join(shown)

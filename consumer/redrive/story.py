@@ -7,7 +7,7 @@ Times are RFC 3339 text in UTC with milliseconds: AMQP's own timestamps have who
 management UI. When reading, an AMQP timestamp and any other ISO 8601 form are understood too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -104,11 +104,11 @@ def write_story(story: Story) -> dict[str, object]:
     times = {FIRST_ATTEMPT_AT: story.first_attempt_at, DUE_AT: story.due_at, EXPIRES_AT: story.expires_at}
     counts = {CRASHES: story.crashes, SNOOZES: story.snoozes, REDRIVES: story.redrives}
     facts = {
-        ORIGIN_EXCHANGE: story.origin_exchange,
-        ORIGIN_ROUTING_KEY: story.origin_routing_key,
+        ORIGIN_EXCHANGE: _clip(story.origin_exchange),
+        ORIGIN_ROUTING_KEY: _clip(story.origin_routing_key),
         PRIORITY: story.priority,
-        ERROR_TYPE: None if story.error_type is None else clip_head(story.error_type, LONGEST_SHORT),
-        ERROR: None if story.error is None else clip_head(story.error, LONGEST_ERROR),
+        ERROR_TYPE: _clip(story.error_type),
+        ERROR: _clip(story.error, LONGEST_ERROR),
     }
     return {
         ATTEMPT: story.attempt,
@@ -134,6 +134,10 @@ def write_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _clip(text: str | None, limit: int = LONGEST_SHORT) -> str | None:
+    return None if text is None else clip_head(text, limit)
+
+
 class HeaderReader:
     """Reads headers one by one and remembers the names of those that made no sense."""
 
@@ -154,11 +158,11 @@ class HeaderReader:
             return value
         return False if value is None else self._clamp(name, False)
 
-    def text(self, name: str, limit: int = LONGEST_SHORT) -> str | None:
+    def text(self, name: str, limit: int = LONGEST_SHORT, clip: Callable[[str, int], str] = clip_head) -> str | None:
         value = self._headers.get(name)
         if not isinstance(value, str):
             return None if value is None else self._clamp(name, None)
-        clipped = clip_head(value, limit)
+        clipped = clip(value, limit)
         return clipped if clipped == value else self._clamp(name, clipped)
 
     def time(self, name: str) -> datetime | None:
@@ -178,6 +182,10 @@ def read_time(value: object) -> datetime | None:
             value = datetime.fromisoformat(value)
         except ValueError:
             return None
-    if not isinstance(value, datetime) or value.year not in SENSIBLE_YEARS:
+    if not isinstance(value, datetime):
         return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        time = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        return None
+    return time if time.year in SENSIBLE_YEARS else None

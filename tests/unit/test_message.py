@@ -4,12 +4,11 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
-import pika.data
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from redrive.letter import Death, read_death, write_death
+from redrive.letter import DEATH_HEADERS, Death, read_death, write_death
 from redrive.message import Message, is_expired, read_message, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
 from redrive.properties import FRAME_MAX, Properties, clean, is_writable, table_size
@@ -26,8 +25,8 @@ DEAD = DeadLetter(DeadReason.EXHAUSTED, CAUSE)
 def deliver(
     properties: Properties | None = None,
     *,
-    exchange: str = "shop.events",
-    key: str = "order.created",
+    exchange: str | bytes = "shop.events",
+    key: str | bytes = "order.created",
     **headers: object,
 ) -> Message:
     properties = properties or Properties(message_id="m-1")
@@ -91,6 +90,8 @@ def test_a_message_without_an_id_is_given_one_and_keeps_it(given_id):
         ("expires-at", {"year": 2026}, "expires_at", None),
         ("origin-exchange", b"\xff\xfe", "origin_exchange", None),
         ("origin-routing-key", "k" * 300, "origin_routing_key", "k" * 255),
+        ("due-at", "2000-01-01T00:00+14:00", "due_at", None),
+        ("due-at", "2199-12-31T23:00-02:00", "due_at", None),
         ("priority", 256, "priority", 255),
         ("error-type", 5, "error_type", None),
         ("error", "é" * 100_000, "error", "é" * 512),
@@ -123,7 +124,25 @@ anything = st.recursive(
 own_names = st.sampled_from(
     sorted(STORY_HEADERS | {"redrive-dead-reason", "redrive-dead-at", "redrive-trace", "redrive-unknown", "x-death"})
 )
-hostile_headers = st.dictionaries(own_names | st.text() | st.binary(max_size=255), anything, max_size=8)
+long_texts = st.builds(lambda text, times: text * times, st.text(st.characters(codec=None)), st.sampled_from([1, 999]))
+deaths = st.fixed_dictionaries(
+    {},
+    optional={
+        "reason": long_texts | anything,
+        "time": anything,
+        "exchange": long_texts | st.binary() | st.just("redrive.retry.1"),
+        "routing-keys": st.lists(long_texts | st.binary() | st.integers(), max_size=2) | anything,
+    },
+)
+hostile_headers = st.builds(
+    lambda headers, more: {**headers, **more},
+    st.dictionaries(own_names | st.text() | st.binary(max_size=255), long_texts | anything, max_size=8),
+    st.just({}) | st.fixed_dictionaries({"x-death": st.lists(deaths, max_size=2)}),
+)
+names = st.text(max_size=60) | st.binary(max_size=255) | st.sampled_from(["redrive.dead", b"redrive.\xff"])
+FORGED = Properties(headers={"x-death": [{"exchange": "e" * 100_000, "routing-keys": ["k" * 100_000]}]})
+OWN_HEADERS = STORY_HEADERS | DEATH_HEADERS
+LIMITS = {"redrive-error": 1024, "redrive-trace": 8192}
 texts = st.none() | st.text() | st.binary(max_size=255)
 hostile_properties = st.builds(
     Properties,
@@ -139,10 +158,12 @@ hostile_properties = st.builds(
 )
 
 
-@given(hostile_properties)
+@given(hostile_properties, names, names)
+@example(FORGED, "redrive.dead", "shop/orders")
+@example(Properties(), b"\xff" * 255, b"\xff" * 255)
 @settings(deadline=None)
-def test_nothing_that_comes_over_the_wire_can_stop_the_reader_or_the_writer(properties):
-    message = welcome_back(deliver(properties))
+def test_nothing_that_comes_over_the_wire_can_stop_the_reader_or_the_writer(properties, exchange, key):
+    message = welcome_back(deliver(properties, exchange=exchange, key=key))
     is_expired(message, NOW)
     read_death(message.properties.headers)
     for sent in (
@@ -153,6 +174,8 @@ def test_nothing_that_comes_over_the_wire_can_stop_the_reader_or_the_writer(prop
     ):
         assert all(is_writable(value) for value in sent.headers.values())
         assert again(sent).story.clamped == (), "what we write ourselves makes sense"
+        for name in OWN_HEADERS & sent.headers.keys():
+            assert len(str(sent.headers[name]).encode()) <= LIMITS.get(name, 255), "what we write ourselves is bounded"
 
 
 @given(st.text() | st.text(st.characters(codec=None), max_size=45))
@@ -216,6 +239,37 @@ def test_a_death_that_is_written_is_read_again(reason, at, trace, pod):
     assert read_death(write_death(death)) == death
 
 
+@pytest.mark.parametrize("text", ["1999-12-31T20:00-05:00", "2200-01-01T01:00+02:00"])
+def test_the_year_of_a_time_is_that_of_utc(text):
+    time = read_time(text)
+    assert time is not None
+    assert time.year in (2000, 2199)
+
+
+def test_a_trace_that_is_too_long_is_read_from_its_end():
+    death = read_death({"redrive-dead-reason": "Exhausted", "redrive-trace": "t" * 9000 + "ValueError: no"})
+    assert death.trace is not None
+    assert (len(death.trace), death.trace[-14:]) == (8192, "ValueError: no")
+    assert death.clamped == ("redrive-trace",)
+
+
+def test_an_exchange_and_a_key_that_are_not_utf8_become_text_and_are_named():
+    message = deliver(exchange=b"shop\xff", key=b"\xfe" * 255, redrive_attempt=0)
+    assert (message.exchange, message.routing_key) == ("shop\\xff", ("\\xfe" * 64)[:255])
+    assert message.story.clamped == ("exchange", "routing_key", "redrive-attempt")
+    story = again(build_retry(message, RETRY, now=NOW)).story
+    assert (story.origin_exchange, story.origin_routing_key) == (message.exchange, message.routing_key)
+
+
+def test_an_exchange_alone_that_is_not_utf8_is_named_alone():
+    assert deliver(exchange=b"shop\xff").story.clamped == ("exchange",)
+
+
+def test_origins_are_written_no_longer_than_they_are_read():
+    written = write_story(Story(origin_exchange="é" * 300, origin_routing_key="k" * 300))
+    assert (written["redrive-origin-exchange"], written["redrive-origin-routing-key"]) == ("é" * 127, "k" * 255)
+
+
 def test_strings_that_are_not_utf8_become_text_and_are_named():
     raw = Properties(message_id=b"\xffid", content_type="text/plain", headers={b"\xfe": 1, "a": 2})  # type: ignore[arg-type,dict-item]
     properties, bad = clean(raw)
@@ -229,11 +283,15 @@ def test_strings_that_are_not_utf8_become_text_and_are_named():
 
 
 def test_a_trace_is_given_up_before_an_error_and_both_before_the_publishers_headers():
-    roomy = build_dead_letter(deliver(), replace(DEAD, cause=Cause("E", "e" * 900, "t" * 8000)), now=NOW, pod="p")
+    trace = "".join(f"line {n}\n" for n in range(1000))[-8000:]
+    cause = Cause("E", "".join(map(str, range(1000)))[:900], trace)
+    roomy = build_dead_letter(deliver(), replace(DEAD, cause=cause), now=NOW, pod="p")
     size = table_size(roomy.headers)
-    assert len(str(fit(roomy.headers, size - 1000)["redrive-trace"])) == 7000
+    assert fit(roomy.headers, size - 1000)["redrive-trace"] == trace[1000:], "its end, where the error is"
     assert "redrive-trace" not in fit(roomy.headers, size - 7990)
-    assert len(str(fit(roomy.headers, size - 8500)["redrive-error"])) < 900
+    error = str(fit(roomy.headers, size - 8500)["redrive-error"])
+    assert 400 <= len(error) < 900
+    assert cause.error.startswith(error)
     assert "redrive-error" not in fit(roomy.headers, size - 8960)
     assert fit(roomy.headers, size) == roomy.headers
     assert fit(roomy.headers, 0)["redrive-dead-reason"] == "Exhausted"
@@ -251,24 +309,6 @@ def test_a_message_that_barely_fitted_a_frame_still_fits_when_it_is_dead(size):
 def test_a_message_whose_own_headers_fill_the_frame_is_said_not_to_fit():
     message = deliver(Properties(headers={"big": "x" * (FRAME_MAX - 200)}))
     assert not fits(build_retry(message, RETRY, now=NOW))
-
-
-writable = anything.filter(is_writable)
-
-
-def has_float(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(has_float, value.values()))
-    return any(map(has_float, value)) if isinstance(value, list) else isinstance(value, float)
-
-
-@given(st.dictionaries(st.text(max_size=50), writable.filter(lambda value: not has_float(value)), max_size=6))
-@example({"d": Decimal("1E-255"), "i": 2**63 - 1, "t": datetime(1970, 1, 1, tzinfo=UTC), "n": None, "b": True})
-@settings(deadline=None)
-def test_what_is_called_writable_can_be_encoded_and_is_never_larger_than_measured(headers):
-    pieces: list[bytes] = []
-    pika.data.encode_table(pieces, headers)
-    assert len(b"".join(pieces)) <= table_size(headers)
 
 
 def nested(depth: int) -> object:
@@ -293,7 +333,7 @@ def nested(depth: int) -> object:
         Decimal("0.12345678901234"),
         datetime(1969, 12, 31, tzinfo=UTC),
         object(),
-        nested(16),
+        nested(32),
         nested(5000),
     ],
     ids=lambda value: type(value).__name__,
@@ -302,3 +342,16 @@ def test_a_header_that_cannot_be_written_is_dropped_and_named(value):
     sent = build_retry(deliver(Properties(headers={"odd": value, "kept": 1})), RETRY, now=NOW)
     assert "odd" not in sent.headers
     assert (sent.headers["redrive-dropped"], sent.headers["kept"]) == ("odd", 1)
+
+
+def test_a_header_as_deep_as_can_be_read_is_kept():
+    sent = build_retry(deliver(Properties(headers={"deep": nested(31)})), RETRY, now=NOW)
+    assert sent.headers["deep"] == nested(31)
+    assert "redrive-dropped" not in sent.headers
+
+
+def test_names_of_dropped_headers_are_clipped_like_all_that_we_write():
+    odd = {f"{n:0>60}": 2**63 for n in range(10)}
+    dropped = str(build_retry(deliver(Properties(headers=odd)), RETRY, now=NOW).headers["redrive-dropped"])
+    assert len(dropped) == 255
+    assert ",".join(odd).startswith(dropped)

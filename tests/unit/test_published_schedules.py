@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,8 @@ from redrive.policy import RetryPolicy
 from redrive.retry import decide, try_again
 from redrive.schedule import schedule
 from redrive.spec.policy import parse_policy
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 FAILED = Failed("boom")
 draws = st.floats(0, 1, exclude_max=True)
@@ -25,24 +29,33 @@ def policy(max_attempts: int, backoff: dict[str, object], **more: object) -> Ret
     return parse_policy({"maxAttempts": max_attempts, "backoff": backoff, **more}, "spec.retry")
 
 
-WATCHBOT = policy(10, {"strategy": "Exponential", "base": "2s", "multiplier": "2", "max": "512s", "jitter": "None"})
-FULL_JITTER = policy(5, {"strategy": "Exponential", "base": "1s", "max": "60s", "jitter": "Full"})
+def example(name: str) -> RetryPolicy:
+    """Read what `examples/` shows to users, so that it cannot say anything else than is tested here."""
+    body = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    return parse_policy(body["spec"]["retry"], "spec.retry")
+
+
+WATCHBOT = example("watchbot")
+FULL_JITTER = example("full-jitter")
+CX = example("linear")
+DAYCRY = example("daycry")
+WEBHOOK = example("webhook")
+
 BY_15_PERCENT = {"jitter": "Proportional", "jitterPercent": 15}
 DAYCRY_NONE: dict[str, object] = {"strategy": "None"}
 DAYCRY_FIXED = {"strategy": "Fixed", "base": "5s", **BY_15_PERCENT}
 DAYCRY_EXPONENTIAL = {"strategy": "Exponential", "base": "5s", "multiplier": "2", "max": "300s", **BY_15_PERCENT}
-WEBHOOK = policy(5, {"strategy": "Exponential", "base": "10s", "max": "300s", "jitter": "None"})
 
 
 def delay_of(retrying: RetryPolicy, attempt: int, draw: float = 0.5) -> timedelta:
-    outcome = decide(retrying, attempt, FAILED, random=lambda: draw)
+    outcome = decide(retrying, attempt, FAILED, random=lambda: draw, crashes=0)
     assert isinstance(outcome, RetryLater)
     assert outcome.attempt == attempt + 1
     return outcome.delay
 
 
 def dies_on(retrying: RetryPolicy, attempt: int) -> bool:
-    outcome = decide(retrying, attempt, FAILED, random=lambda: 0.5)
+    outcome = decide(retrying, attempt, FAILED, random=lambda: 0.5, crashes=0)
     return isinstance(outcome, DeadLetter) and outcome.reason is DeadReason.EXHAUSTED
 
 
@@ -70,11 +83,25 @@ def test_watchbot_doubles_from_2_to_512_seconds(attempt, delay, cumulative):
     assert (row.cumulative, row.worst) == (seconds(cumulative), seconds(cumulative))
 
 
+def test_watchbots_schedule_is_told_to_programs_like_this():
+    delays = [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0]
+    sums = [2.0, 6.0, 14.0, 30.0, 62.0, 126.0, 254.0, 510.0, 1022.0]
+    rows = [
+        {"attempt": attempt, "delaySeconds": delay, "cumulativeSeconds": total}
+        for attempt, (delay, total) in enumerate(zip(delays, sums, strict=True), 1)
+    ]
+    last = {"attempt": 10, "cumulativeSeconds": 1022.0}
+    assert schedule(WATCHBOT).as_json() == {
+        "attempts": [*rows, last],
+        "maxAttempts": 10,
+        "worstCaseSeconds": 1022.0,
+    }
+
+
 def test_watchbots_tenth_failure_goes_to_the_dead_letters_after_1022_seconds():
     assert dies_on(WATCHBOT, 10)
     assert schedule(WATCHBOT).rows[9].delay is None
-    assert schedule(WATCHBOT).as_json()["maxAttempts"] == 10
-    assert schedule(WATCHBOT).as_json()["worstCaseSeconds"] == 1022.0
+    assert schedule(WATCHBOT).worst_case == seconds(1022)
 
 
 # B. exponential with full jitter
@@ -97,6 +124,7 @@ def test_full_jitter_has_its_ceiling_at_a_minute(attempt, ceiling):
 def test_full_jitter_gives_up_after_five_attempts():
     assert dies_on(FULL_JITTER, 5)
     assert schedule(FULL_JITTER).worst_case == seconds(15)
+    assert str(schedule(FULL_JITTER)) == "5 attempts, after up to 1s, 2s, 4s, 8s; at most 15s in all"
 
 
 @pytest.mark.parametrize(("backoff", "delay"), [({"strategy": "None"}, 0), ({"strategy": "Fixed", "base": "1s"}, 1)])
@@ -121,6 +149,10 @@ def test_cx_runs_linear_times_endpoint_tries_in_all(engine, endpoint):
     assert runs == engine * endpoint
 
 
+def test_the_example_of_cx_is_one_of_these():
+    assert policy(5, {"strategy": "None"}, immediate={"tries": 3, "within": "60s"}) == CX
+
+
 def starts_in_place(retrying: RetryPolicy) -> list[timedelta]:
     """When each try begins, if tries take no time."""
     starts = [seconds(0)]
@@ -143,6 +175,10 @@ def test_cx_waits_the_same_between_all_redeliveries(backoff, delay):
 def test_daycry_runs_once_more_than_it_retries(backoff, retries):
     jobs = policy(retries + 1, backoff)
     assert [dies_on(jobs, attempt) for attempt in range(1, retries + 2)] == [*[False] * retries, True]
+
+
+def test_the_example_of_daycry_is_one_of_these():
+    assert policy(5, DAYCRY_EXPONENTIAL) == DAYCRY
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.clip import clip_head, clip_tail
-from redrive.letter import Death, read_death
+from redrive.letter import Death, read_broker_death, read_death
 from redrive.message import Message, is_expired, read_message, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
 from redrive.properties import Properties
@@ -24,8 +24,8 @@ DEAD = DeadLetter(DeadReason.EXHAUSTED, CAUSE)
 def deliver(
     properties: Properties | None = None,
     *,
-    exchange: str = "shop.events",
-    key: str = "order.created",
+    exchange: str | bytes = "shop.events",
+    key: str | bytes = "order.created",
     **headers: object,
 ) -> Message:
     properties = properties or Properties(message_id="m-1")
@@ -295,6 +295,20 @@ def test_a_letter_that_the_broker_parked_at_once_still_knows_where_it_came_from(
     sent = build_requeue(deliver(exchange="redrive.dead", key="shop/orders", **x_death("rejected")))
     assert sent.headers["redrive-origin-exchange"] == "shop.events"
     assert sent.headers["redrive-origin-routing-key"] == "order.created"
+
+
+@pytest.mark.parametrize("exchange", ["redrive.retry", "redrive.retry.1", "redrive.delivery"])
+def test_a_rung_that_the_broker_names_is_not_taken_for_an_origin(exchange):
+    sent = build_requeue(deliver(exchange="redrive.dead", key="shop/orders", **x_death("expired", exchange=exchange)))
+    assert sent.headers == {"redrive-attempt": 1, "redrive-redrives": 1}
+
+
+@pytest.mark.parametrize(
+    ("key", "read"), [("k" * 100_000, "k" * 255), ("é" * 200, "é" * 127), (b"\xff", "\\xff"), (5, None)]
+)
+def test_a_forged_death_gives_no_longer_an_origin_than_the_protocol_does(key, read):
+    death = read_broker_death(x_death("rejected", exchange="e" * 100_000, **{"routing-keys": [key]}))
+    assert (death.exchange, death.routing_key) == ("e" * 255, read)
 
 
 def test_a_letter_that_was_moved_back_by_hand_begins_anew_too():

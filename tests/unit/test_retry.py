@@ -4,10 +4,12 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from inspect import Parameter, signature
 
 import pytest
 
 from redrive.outcome import (
+    Cause,
     Crashed,
     DeadLetter,
     DeadReason,
@@ -94,12 +96,49 @@ def test_what_no_retry_can_mend_is_dead_lettered_at_once(result, reason):
     assert outcome.reason is reason
 
 
-def test_a_timeout_is_a_failure_that_rules_know_by_name():
-    outcome = after(
-        TimedOut("took longer than 300s"), policy=replace(POLICY, rules=(rule(error_types=("TimeoutError",)),))
-    )
+@pytest.mark.parametrize("name", ["redrive.TimedOut", "TimeoutError", "OSError", "Exception"])
+def test_a_timeout_is_a_failure_that_rules_know_by_its_names(name):
+    outcome = after(TimedOut("took longer than 300s"), policy=replace(POLICY, rules=(rule(error_types=(name,)),)))
     assert isinstance(outcome, DeadLetter)
+    assert outcome.cause.error_type == "redrive.TimedOut"
     assert isinstance(after(TimedOut("took longer than 300s")), RetryLater)
+
+
+@pytest.mark.parametrize(
+    "result", [Rejected("no such shop"), Unreadable("not JSON"), Expired(), Failed("", http_status=404)]
+)
+def test_crashes_are_told_also_of_what_died_of_something_else(result):
+    outcome = after(result, crashes=2)
+    assert isinstance(outcome, DeadLetter)
+    assert outcome.crashes == 2
+
+
+def test_crashes_are_told_of_a_message_whose_attempts_are_used_up():
+    outcome = after(FAILED, 10, crashes=2)
+    assert isinstance(outcome, DeadLetter)
+    assert outcome.crashes == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "cause"),
+    [
+        (Rejected("no such shop", "at line 3"), Cause("redrive.Reject", "no such shop", "at line 3")),
+        (Unreadable("not JSON", "at line 3"), Cause("redrive.Unreadable", "not JSON", "at line 3")),
+        (Expired(), Cause("redrive.Expired", "past its publisher's expiration")),
+        (
+            Failed("boom", error_types=("shop.A",), trace="at line 3", http_status=404),
+            Cause("shop.A", "boom", "at line 3"),
+        ),
+    ],
+)
+def test_a_dead_letter_tells_its_cause_with_the_trace(result, cause):
+    outcome = after(result)
+    assert isinstance(outcome, DeadLetter)
+    assert outcome.cause == cause
+
+
+def test_nobody_forgets_the_crashes_by_leaving_them_out():
+    assert signature(decide).parameters["crashes"].default is Parameter.empty
 
 
 @pytest.mark.parametrize(("asked", "slept"), [(7, 7), (0, 0), (-5, 0), (511.9, 511.9), (10**9, 512)])

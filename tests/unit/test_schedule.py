@@ -121,6 +121,17 @@ def test_a_schedule_in_json_says_what_jitter_may_do():
 
 
 @pytest.mark.parametrize(
+    ("base", "worst"), [(0.1, 0.125), (0.125, 0.125), (0.126, 0.25), (2, 2)], ids=lambda number: f"{number}s"
+)
+def test_the_worst_case_counts_each_delay_as_the_ladder_rounds_it(base, worst):
+    fixed = replace(EXPONENTIAL, strategy=Strategy.FIXED, base=seconds(base))
+    table = schedule(replace(POLICY, max_attempts=4, backoff=fixed))
+    assert [row.worst for row in table.rows] == [seconds(worst * n) for n in (1, 2, 3, 3)]
+    assert [row.cumulative for row in table.rows] == [seconds(base * n) for n in (1, 2, 3, 3)]
+    assert table.as_json()["worstCaseSeconds"] == worst * 3
+
+
+@pytest.mark.parametrize(
     ("policy", "text"),
     [
         (POLICY, "10 attempts, after 2s, 4s, 8s, 16s, 32s, 1m4s, 2m8s, 4m16s, 8m32s; at most 17m2s in all"),
@@ -133,6 +144,24 @@ def test_a_schedule_in_json_says_what_jitter_may_do():
         (
             replace(POLICY, max_attempts=3, backoff=replace(EXPONENTIAL, strategy=Strategy.NONE)),
             "3 attempts, after 0s ×2; at most 0s in all",
+        ),
+        (
+            replace(POLICY, max_attempts=4, backoff=replace(EXPONENTIAL, jitter=Jitter.FULL)),
+            "4 attempts, after up to 2s, 4s, 8s; at most 14s in all",
+        ),
+        (
+            replace(
+                POLICY, max_attempts=3, backoff=replace(EXPONENTIAL, jitter=Jitter.PROPORTIONAL, jitter_percent=15)
+            ),
+            "3 attempts, after up to 2s300ms, 4s600ms; at most 7s in all",
+        ),
+        (
+            replace(POLICY, max_attempts=3, backoff=replace(EXPONENTIAL, jitter=Jitter.PROPORTIONAL, jitter_percent=0)),
+            "3 attempts, after 2s, 4s; at most 6s in all",
+        ),
+        (
+            replace(POLICY, max_attempts=11, backoff=replace(EXPONENTIAL, strategy=Strategy.FIXED, base=seconds(0.1))),
+            "11 attempts, after 100ms ×10; at most 1s250ms in all",
         ),
     ],
 )

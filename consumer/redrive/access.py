@@ -1,0 +1,66 @@
+r"""What a consumer's own broker user may do: read its queue, and send on its own messages. Nothing else.
+
+Patterns are anchored and escaped. A topic exchange without a topic permission is open to all keys, so topic permissions
+come before the permission to write: `plan_access` lists them in that order, and it must be kept.
+"""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from redrive.ladder import PLACES, RETRY
+from redrive.topology import DEAD, Wanted, exactly
+
+NOTHING = "^$"
+
+# An AMQP short string has 255 bytes, and an address is ASCII.
+_LONGEST_ADDRESS = 255 - len("redrive/") - len("/01234567")
+
+_DIGITS = rf"^([0-9a-f]\.){{{PLACES}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A broker user without tags: it has no way into the management API."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What a user may do in a vhost, as patterns over the names of exchanges and queues."""
+
+    user: str
+    configure: str
+    write: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPermission:
+    """Which routing keys a user may publish to a topic exchange (`write`), or bind a queue with (`read`)."""
+
+    user: str
+    exchange: str
+    write: str
+    read: str
+
+
+Grant = User | TopicPermission | Permission
+
+
+def user_name(address: str, vhost: str) -> str:
+    """Name the consumer's user. Users are the whole broker's, so the vhost is in it, as a digest: both may be long."""
+    digest = sha256(f"{vhost}\0{address}".encode()).hexdigest()
+    return f"redrive/{address[:_LONGEST_ADDRESS]}/{digest[:8]}"
+
+
+def plan_access(wanted: Wanted, vhost: str) -> tuple[Grant, ...]:
+    """List what the consumer's user is granted, in the order in which it must be given."""
+    user = user_name(wanted.address, vhost)
+    own = exactly(wanted.address)
+    return (
+        User(user),
+        TopicPermission(user, RETRY, write=_DIGITS + own.removeprefix("^"), read=NOTHING),
+        TopicPermission(user, DEAD, write=own, read=NOTHING),
+        Permission(user, configure=NOTHING, write=r"^redrive\.(retry|dead)$", read=exactly(wanted.queue)),
+    )

@@ -1,0 +1,171 @@
+"""Whether a queue that exists already can be a consumer's work queue, and what it then lacks.
+
+It is used as it is, never deleted and never made anew. What its arguments leave open a policy completes; what they fix
+otherwise is said. Two things can never be put up with: a queue that can lose messages by design, and one that may stop
+confirming, because its sleepers would then hold up every other consumer's in the shared rungs.
+
+Of several policies the broker applies one alone, so a completing policy carries over what the one below it says.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from redrive.effective import definition_of, effective_policy, fits_type, winning_policy
+from redrive.elements import ArgumentValue, Policy, freeze
+from redrive.ladder import DELIVERY_LIMIT
+from redrive.reading import FoundQueue, Reading
+from redrive.topology import DEAD, PRIORITY, Wanted, exactly, work_queue
+
+# By what a policy calls it; as an argument each has "x-" before it.
+BOUNDS = {
+    "max-length": "at most {} messages fit in it",
+    "max-length-bytes": "at most {} bytes fit in it",
+}
+DRAINS = {
+    "message-ttl": "its messages expire after {} ms",
+    "expires": "it is deleted after {} ms without a consumer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fine:
+    """Nothing is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsPolicy:
+    """To be completed by this policy; what it cannot complete is in `missing`."""
+
+    policy: Policy
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Usable, without what `missing` says."""
+
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Not usable as it is. If it endangers others, it must not be bound to the ladder."""
+
+    reasons: tuple[str, ...]
+    endangers_others: bool = False
+
+
+Verdict = Fine | NeedsPolicy | Accepted | Refused
+
+
+def judge_queue(wanted: Wanted, reading: Reading) -> Verdict:
+    """Judge the work queue as it was found. One that is not there is judged as it would be if it were made now."""
+    planned = work_queue(wanted)
+    queue = reading.queues.get(wanted.queue) or FoundQueue(wanted.queue, "quorum", arguments=planned.arguments)
+    refused = refuse_queue(queue, reading)
+    if refused is not None:
+        return refused
+    if set(planned.arguments) <= set(queue.arguments):
+        return Fine()
+    return _complete(queue, wanted, reading)
+
+
+def refuse_queue(queue: FoundQueue, reading: Reading) -> Refused | None:
+    bounds = tuple(_find_limits(queue, reading, BOUNDS))
+    reasons = (*_refuse_kind(queue), *bounds, *_find_limits(queue, reading, DRAINS))
+    return Refused(reasons, endangers_others=bool(bounds)) if reasons else None
+
+
+def completing_policy(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Policy:
+    """Write the policy that gives a queue what its type and its arguments leave open, and keeps what it has."""
+    name = policy_name(queue.name)
+    others = (policy for policy in reading.policies if policy.name != name)
+    wishes = _wishes(queue, wanted)
+    open_wishes = {key: value for key, value in wishes.items() if f"x-{key}" not in dict(queue.arguments)}
+    kept = definition_of(winning_policy(queue, others))
+    return Policy(name, exactly(queue.name), freeze({**kept, **open_wishes}), PRIORITY)
+
+
+def policy_name(queue: str) -> str:
+    return f"redrive.work.{queue}"
+
+
+def _complete(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Verdict:
+    policy = completing_policy(queue, wanted, reading)
+    missing = tuple(_find_missing(queue, wanted))
+    winner = winning_policy(queue, {*reading.policies, policy})
+    if winner is not None and winner.name != policy.name:
+        outranked = f"the policy {winner.name!r} outranks Redrive's {policy.name!r}: lower it below {PRIORITY}"
+        return Accepted((outranked, *missing))
+    if fits_type(policy, queue.type) and policy.definition and policy not in reading.policies:
+        return NeedsPolicy(policy, missing)
+    return Accepted(missing) if missing else Fine()
+
+
+def _wishes(queue: FoundQueue, wanted: Wanted) -> dict[str, ArgumentValue]:
+    """Only what its type can have: one key too many, and the broker applies nothing of a policy."""
+    dead: dict[str, ArgumentValue] = {"dead-letter-exchange": DEAD, "dead-letter-routing-key": wanted.address}
+    if queue.type != "quorum":
+        return dead
+    safe: dict[str, ArgumentValue] = {
+        "dead-letter-strategy": "at-least-once",
+        "overflow": "reject-publish",
+        "delivery-limit": DELIVERY_LIMIT,
+    }
+    return {**dead, **safe}
+
+
+def _refuse_kind(queue: FoundQueue) -> Iterator[str]:
+    name = f"the queue {queue.name!r}"
+    if queue.type not in ("quorum", "classic"):
+        yield f"{name} is a {queue.type}, which cannot give messages out one by one: use a quorum queue"
+    if not queue.durable:
+        yield f"{name} is not durable and is gone when the broker restarts: use a durable quorum queue"
+    if queue.exclusive:
+        yield f"{name} is exclusive to one connection: use a queue that workers can share"
+    if queue.auto_delete:
+        yield f"{name} is deleted with its last consumer: use one without auto-delete"
+    exchange = dict(queue.arguments).get("x-dead-letter-exchange", DEAD)
+    if str(exchange).startswith("redrive.") and exchange != DEAD:
+        yield f"{name} dead-letters to {exchange!r}: a message would go round in the ladder until the broker drops it"
+
+
+def _find_limits(queue: FoundQueue, reading: Reading, limits: dict[str, str]) -> Iterator[str]:
+    arguments, reported = dict(queue.arguments), dict(queue.reported)
+    effective = effective_policy(queue, reading)
+    for key, sentence in limits.items():
+        if f"x-{key}" in arguments:
+            where, value = f"its argument x-{key}", arguments[f"x-{key}"]
+        elif key in effective:
+            where, value = _name_source(queue, reading, key), effective[key]
+        elif key in reported:
+            where, value = f"a policy with {key}", reported[key]
+        else:
+            continue
+        yield f"{where} says of the queue {queue.name!r} that {sentence.format(value)}: remove it"
+
+
+def _name_source(queue: FoundQueue, reading: Reading, key: str) -> str:
+    operator = winning_policy(queue, reading.operator_policies)
+    if operator is not None and key in dict(operator.definition):
+        return f"the operator policy {operator.name!r}"
+    policy = winning_policy(queue, reading.policies)
+    return f"the policy {policy.name!r}" if policy else "a policy"
+
+
+def _find_missing(queue: FoundQueue, wanted: Wanted) -> Iterator[str]:
+    arguments = dict(queue.arguments)
+    name = f"the queue {queue.name!r}"
+    if queue.type == "classic":
+        yield f"{name} is classic: it is on one node only, and what it holds can be lost with that node"
+        yield f"{name} is classic: messages that the broker itself dead-letters can be lost on the way"
+    elif arguments.get("x-overflow", "reject-publish") != "reject-publish":
+        yield f"{name} has x-overflow={arguments['x-overflow']}: what the broker itself dead-letters can be lost"
+    elif arguments.get("x-dead-letter-strategy", "at-least-once") != "at-least-once":
+        yield f"{name} has x-dead-letter-strategy={arguments['x-dead-letter-strategy']}: dead letters can be lost"
+    exchange, key = arguments.get("x-dead-letter-exchange", DEAD), arguments.get("x-dead-letter-routing-key")
+    if exchange != DEAD or key not in (None, wanted.address):
+        yield f"{name} dead-letters to {exchange!r} with key {key!r}: such messages miss Redrive's dead letters"
+    limit = arguments.get("x-delivery-limit", DELIVERY_LIMIT)
+    if isinstance(limit, int) and limit < DELIVERY_LIMIT:
+        yield f"{name} has x-delivery-limit={limit}: the broker dead-letters a message that was given back as often"

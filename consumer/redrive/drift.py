@@ -1,0 +1,175 @@
+"""How a vhost differs from what was planned: each missing, different or unwanted thing as a value, with its sentence.
+
+What can be mended without destroying anything is: the missing is declared, a policy is set again, a binding that is no
+longer wanted is removed. A queue or exchange that is there and is different stays, since messages may be in it; a
+person must remove it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from redrive.adoption import BOUNDS, DRAINS
+from redrive.effective import definition_of, winning_policy
+from redrive.elements import Arguments, Binding, Element, Exchange, Policy, Queue
+from redrive.ladder import DELIVERY, delivery_binding
+from redrive.reading import FoundExchange, FoundQueue, Reading
+from redrive.topology import DEAD, MARK, Wanted, dead_queue_name, own_retention, plan_consumer
+
+OURS = "redrive."
+
+Found = FoundExchange | FoundQueue | Binding | Policy
+
+_ALONE = {"auto-delete": False, "internal": False}
+_HARMFUL = {*BOUNDS, *DRAINS, "delivery-limit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A thing that is not there."""
+
+    element: Element
+
+    def __str__(self) -> str:
+        return f"{name_element(self.element)} is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """A thing that is there, with another value in one field; None stands for none."""
+
+    element: Element
+    field: str
+    wanted: object
+    found: object
+
+    def __str__(self) -> str:
+        return f"{name_element(self.element)} has {self.field} {self.found!r} instead of {self.wanted!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A binding or a policy that was made for a consumer which no longer asks for it."""
+
+    element: Binding | Policy
+
+    def __str__(self) -> str:
+        return f"{name_element(self.element)} is no longer wanted"
+
+
+Drift = Missing | Different | Unwanted
+
+
+def compare(plan: Iterable[Element], reading: Reading) -> tuple[Drift, ...]:
+    """List what is missing or different, in the order of the plan. A user's queue is judged by `adoption` instead."""
+    return tuple(drift for element in plan for drift in _compare_one(element, reading))
+
+
+def find_unwanted(wanted: Wanted, reading: Reading, recorded: Iterable[Binding] = ()) -> tuple[Unwanted, ...]:
+    """List what this consumer left behind: a policy, and bindings that are marked as its own or recorded elsewhere.
+
+    Those count too that bring its retries or dead letters to another queue than its present one: they would be doubled.
+    """
+    made = {binding for binding in reading.bindings if _belongs(binding, wanted.address)}
+    there = {binding for binding in recorded if binding in reading.bindings}
+    policies = () if own_retention(wanted) else _find_policies(reading, dead_queue_name(wanted.queue))
+    return (*map(Unwanted, policies), *map(Unwanted, stale(made | there, wanted)))
+
+
+def stale(made: Iterable[Binding], wanted: Wanted) -> tuple[Binding, ...]:
+    """Of the bindings once made for a consumer, name those that it does not want any more."""
+    left = set(made) - {element for element in plan_consumer(wanted) if isinstance(element, Binding)}
+    return tuple(sorted(left, key=lambda binding: (binding.source, binding.destination, binding.routing_key)))
+
+
+def name_element(element: Element) -> str:
+    match element:
+        case Exchange(name):
+            return f"exchange {name!r}"
+        case Queue(name):
+            return f"queue {name!r}"
+        case Policy(name):
+            return f"policy {name!r}"
+        case Binding(source, destination, kind, key):
+            return f"binding of {kind} {destination!r} to exchange {source!r} with key {key!r}"
+
+
+def _belongs(binding: Binding, address: str) -> bool:
+    if binding.source == DELIVERY:
+        return binding.routing_key == delivery_binding(address, "").routing_key
+    if binding.source == DEAD:
+        return binding.routing_key == address
+    return dict(binding.arguments).get(MARK) == address
+
+
+def _compare_one(element: Element, reading: Reading) -> Iterator[Drift]:
+    found = _find(element, reading)
+    if found is None:
+        yield Missing(element)
+    elif isinstance(found, FoundQueue):
+        if found.name.startswith(OURS):
+            yield from _compare_fields(element, found)
+            yield from _find_intruders(element, found, reading)
+    else:
+        yield from _compare_fields(element, found)
+
+
+def _find(element: Element, reading: Reading) -> Found | None:
+    match element:
+        case Exchange(name):
+            return reading.exchanges.get(name)
+        case Queue(name):
+            return reading.queues.get(name)
+        case Binding():
+            return element if element in reading.bindings else None
+        case Policy(name):
+            return next(iter(_find_policies(reading, name)), None)
+
+
+def _find_policies(reading: Reading, name: str) -> tuple[Policy, ...]:
+    return tuple(policy for policy in reading.policies if policy.name == name)
+
+
+def _compare_fields(element: Element, found: Found) -> Iterator[Different]:
+    wanted_fields, found_fields = _fields(element), _fields(found)
+    for field in sorted({*wanted_fields, *found_fields}):
+        if wanted_fields.get(field) != found_fields.get(field):
+            yield Different(element, field, wanted_fields.get(field), found_fields.get(field))
+
+
+def _fields(thing: Element | Found) -> dict[str, object]:
+    match thing:
+        case Exchange():
+            return {"type": thing.type, "durable": thing.durable, **_ALONE, **_named(thing.arguments)}
+        case FoundExchange():
+            alone = {"auto-delete": thing.auto_delete, "internal": thing.internal}
+            return {"type": thing.type, "durable": thing.durable, **alone, **_named(thing.arguments)}
+        case Queue():
+            return {"durable": True, "auto-delete": False, "exclusive": False, **_named(thing.arguments)}
+        case FoundQueue():
+            alone = {"auto-delete": thing.auto_delete, "exclusive": thing.exclusive}
+            return {"durable": thing.durable, **alone, **_named(thing.arguments)}
+        case Policy():
+            scope = {"pattern": thing.pattern, "priority": thing.priority, "apply-to": thing.apply_to}
+            return {**scope, **_named(thing.definition)}
+        case Binding():
+            return {}
+
+
+def _named(arguments: Arguments) -> dict[str, object]:
+    return {f"argument {name}" if name.startswith("x-") else name: value for name, value in arguments}
+
+
+def _find_intruders(element: Element, queue: FoundQueue, reading: Reading) -> Iterator[Different]:
+    """Find what somebody else's policy does to a queue of Redrive's: it outranks ours, or is an operator policy."""
+    policy = winning_policy(queue, reading.policies)
+    if policy is not None and not policy.name.startswith(OURS):
+        yield from _blame(element, policy, f"by policy {policy.name!r}")
+    operator = winning_policy(queue, reading.operator_policies)
+    if operator is not None:
+        yield from _blame(element, operator, f"by operator policy {operator.name!r}")
+
+
+def _blame(element: Element, policy: Policy, whose: str) -> Iterator[Different]:
+    for key, value in definition_of(policy).items():
+        if key in _HARMFUL:
+            yield Different(element, f"{key} {whose}", None, value)

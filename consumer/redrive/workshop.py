@@ -1,0 +1,195 @@
+"""Mends a vhost piece by piece, and keeps account of it: what was repaired, what is broken, missing or refused.
+
+What cannot be done costs only itself: a binding to somebody's exchange that does not exist is reported, and the rest
+goes on. But nothing is ever bound to a queue that is not as planned, for what it would then hold may not come home.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue
+from redrive.amqp import Amqp
+from redrive.drift import OURS, Different, Drift, Missing, Unwanted, compare, name_element
+from redrive.elements import Binding, Element, Exchange, Policy, Queue
+from redrive.errors import AccessRefused, BrokerError, Conflict, NotFound
+from redrive.ladder import delivery_binding
+from redrive.management import Management
+from redrive.reading import Reading
+from redrive.topology import Wanted
+
+WITHOUT_MANAGEMENT = (
+    "no management API: nothing keeps other people's policies away from the delays",
+    "no management API: dead letters are kept for ever, whatever their retention",
+    "no management API: a queue that exists with other arguments cannot be used",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of it. `missing` is what a consumer can live without; with `broken` or `refused` it is not ready.
+
+    `bindings` are the consumer's own that are in place: give them back the next time, so that unwanted ones are
+    removed also where the broker cannot list them.
+    """
+
+    version: str
+    cluster_name: str
+    repaired: tuple[Drift, ...] = ()
+    broken: tuple[Drift, ...] = ()
+    missing: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    bindings: tuple[Binding, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        return not self.refused and not self.broken
+
+    def __add__(self, other: "Report") -> "Report":
+        return Report(
+            version=other.version,
+            cluster_name=other.cluster_name,
+            repaired=self.repaired + other.repaired,
+            broken=self.broken + other.broken,
+            missing=_once(self.missing + other.missing),
+            refused=_once(self.refused + other.refused),
+            bindings=self.bindings + other.bindings,
+        )
+
+
+class Workshop:
+    """One piece of work on one vhost, by both doors or by AMQP alone."""
+
+    def __init__(self, amqp: Amqp, management: Management | None) -> None:
+        self._amqp = amqp
+        self._management = management
+        self._repaired: list[Drift] = []
+        self._broken: list[Drift] = []
+        self._missing: list[str] = [] if management else list(WITHOUT_MANAGEMENT)
+        self._refused: list[str] = []
+        self._bindings: list[Binding] = []
+        self._unusable: set[str] = set()
+
+    def report(self) -> Report:
+        return Report(
+            version=self._amqp.version,
+            cluster_name=self._amqp.cluster_name,
+            repaired=tuple(self._repaired),
+            broken=tuple(self._broken),
+            missing=_once(self._missing),
+            refused=_once(self._refused),
+            bindings=tuple(self._bindings),
+        )
+
+    def apply(self, plan: Sequence[Element], reading: Reading | None) -> None:
+        """Have everything of a plan exist, in its order."""
+        drifts: dict[Element, list[Drift]] = {}
+        if reading is not None:
+            for drift in compare(plan, reading):
+                drifts.setdefault(drift.element, []).append(drift)
+        for element in plan:
+            if reading is None or element in drifts:
+                self._mend(element, drifts.get(element, []))
+            elif isinstance(element, Binding):
+                self._record(element)
+
+    def settle(self, wanted: Wanted, reading: Reading | None) -> bool:
+        """Say whether the work queue may be used, once it has the policy that it lacks."""
+        if reading is None:
+            return True
+        match judge_queue(wanted, reading):
+            case Fine():
+                return True
+            case Accepted(missing):
+                self._missing.extend(missing)
+                return True
+            case NeedsPolicy(policy, missing):
+                self._missing.extend(missing)
+                self._mend(policy, [Missing(policy)])
+                return True
+            case Refused(reasons, endangers_others):
+                self._refused.extend(reasons)
+                if endangers_others:
+                    self._isolate(delivery_binding(wanted.address, wanted.queue), reading)
+                return False
+
+    def remove(self, unwanted: Iterable[Unwanted]) -> None:
+        for drift in unwanted:
+            try:
+                self._take_away(drift.element)
+            except AccessRefused as error:
+                self._missing.append(f"{drift}, and could not be removed: {error}")
+            else:
+                self._repaired.append(drift)
+
+    def _take_away(self, element: Binding | Policy) -> None:
+        if isinstance(element, Binding):
+            self._amqp.unbind(element)
+        elif self._management is not None:
+            self._management.delete_policy(element.name)
+
+    def _isolate(self, home: Binding, reading: Reading) -> None:
+        if home in reading.bindings:
+            self._amqp.unbind(home)
+            self._missing.append(f"retries for the queue {home.destination!r} go to the orphans until it is mended")
+
+    def _mend(self, element: Element, drifts: list[Drift]) -> None:
+        match element:
+            case Policy():
+                self._put_policy(element, drifts)
+            case Binding():
+                self._bind(element, drifts)
+            case Exchange() | Queue() if any(isinstance(drift, Different) for drift in drifts):
+                self._give_up(element.name, drifts)
+            case Exchange() | Queue():
+                self._declare(element, drifts)
+
+    def _put_policy(self, policy: Policy, drifts: list[Drift]) -> None:
+        if self._management is None:
+            return  # said already
+        try:
+            self._management.put_policy(policy)
+        except AccessRefused as error:
+            self._missing.append(f"{name_element(policy)} could not be set, give the user the tag policymaker: {error}")
+        else:
+            self._repaired.extend(drifts)
+
+    def _declare(self, element: Exchange | Queue, drifts: list[Drift]) -> None:
+        try:
+            self._amqp.declare(element)
+        except Conflict as error:
+            self._refused.append(f"{error}: remove it when it is empty, or use another name or vhost")
+            self._unusable.add(element.name)
+        else:
+            self._repaired.extend(drifts)
+
+    def _give_up(self, name: str, drifts: list[Drift]) -> None:
+        self._broken.extend(drifts)
+        self._unusable.add(name)
+
+    def _bind(self, binding: Binding, drifts: list[Drift]) -> None:
+        if not self._unusable.isdisjoint((binding.source, binding.destination)):
+            self._broken.extend(drifts)
+            return
+        try:
+            self._amqp.declare(binding)
+        except (NotFound, AccessRefused) as error:
+            self._without(binding, error)
+        else:
+            self._repaired.extend(drifts)
+            self._record(binding)
+
+    def _record(self, binding: Binding) -> None:
+        if not binding.source.startswith(OURS):
+            self._bindings.append(binding)
+
+    def _without(self, binding: Binding, error: BrokerError) -> None:
+        """A person's exchange may be missing or closed to us; one of ours may not."""
+        if binding.source.startswith(OURS):
+            raise error
+        self._missing.append(
+            f"{name_element(binding)} was not made, {error}: create the exchange, or remove the binding"
+        )
+
+
+def _once(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences))

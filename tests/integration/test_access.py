@@ -1,0 +1,163 @@
+"""A consumer's own broker user, on real brokers: it can do its work, and nothing to anybody else's."""
+
+import secrets
+from datetime import timedelta
+
+import pika
+import pytest
+from pika.exceptions import ChannelClosedByBroker
+
+from redrive.access import Permission, TopicPermission, User, plan_access, user_name
+from redrive.amqp import Amqp
+from redrive.elements import Binding, Exchange, Queue, freeze
+from redrive.endpoints import parse_amqp_url
+from redrive.errors import AccessRefused, BrokerError
+from redrive.granting import ensure_access, revoke_access
+from redrive.ladder import DELIVERY, ORPHANS, RETRY, routing_key
+from redrive.properties import Properties
+from redrive.provision import ensure
+from redrive.topology import DEAD, Owner, Wanted
+from redrive_testbed.shell import wait_until
+
+ORDERS = Wanted("shop/orders", "orders", timedelta(seconds=1))
+OTHERS = Wanted("shop/orders-eu", "orders-eu", timedelta(seconds=1))
+NOW = timedelta(0)
+MESSAGE = (b"m", Properties(delivery_mode=2))
+
+
+@pytest.fixture
+def password():
+    return secrets.token_urlsafe(12)
+
+
+@pytest.fixture
+def granted(amqp, management, vhost, password):
+    """Two consumers in one vhost; the first has a user of its own."""
+    for wanted in (ORDERS, OTHERS):
+        ensure(wanted, owner=Owner("a-cluster"), amqp=amqp, management=management)
+    yield ensure_access(ORDERS, vhost=vhost.name, management=management, password=password)
+    revoke_access("shop/orders", vhost=vhost.name, management=management)
+
+
+@pytest.fixture
+def worker(granted, vhost, password):
+    with Amqp([parse_amqp_url(vhost.amqp_url).as_user(granted.user, password)]) as door:
+        yield door
+
+
+def key(address="shop/orders", delay=NOW):
+    return routing_key(delay, address)
+
+
+def test_worker_retries_and_dead_letters_its_own_messages(worker, amqp):
+    worker.publish(RETRY, key(delay=timedelta(seconds=1)), *MESSAGE)
+    worker.publish(RETRY, key(), *MESSAGE)
+    worker.publish(DEAD, "shop/orders", *MESSAGE)
+    wait_until("the retry has not come", lambda: amqp.count_ready("orders") == 2, within=20)
+    assert amqp.count_ready("redrive.dead.orders") == 1
+
+
+def test_worker_consumes_its_own_queue(worker, amqp):
+    amqp.publish("", "orders", *MESSAGE)
+    delivery = next(one for one in worker.consume("orders", prefetch=1, patience=5) if one)
+    worker.ack(delivery.tag)
+
+
+FORBIDDEN = {
+    "retry for another": lambda door: door.publish(RETRY, key("shop/orders-eu"), *MESSAGE),
+    "retry for one whose name ends like its own": lambda door: door.publish(RETRY, key("a/shop/orders"), *MESSAGE),
+    "retry with a key that is none": lambda door: door.publish(RETRY, "shop/orders", *MESSAGE),
+    "dead letter of another": lambda door: door.publish(DEAD, "shop/orders-eu", *MESSAGE),
+    "delivery without a delay": lambda door: door.publish(DELIVERY, key(), *MESSAGE),
+    "orphan": lambda door: door.publish(ORPHANS, "", *MESSAGE),
+    "publish to a queue directly": lambda door: door.publish("", "orders", *MESSAGE),
+    "publish to the brokers own exchange": lambda door: door.publish("amq.topic", "any", *MESSAGE),
+    "read another queue": lambda door: next(door.consume("orders-eu", prefetch=1, patience=1)),
+    "read its own dead letters": lambda door: next(door.consume("redrive.dead.orders", prefetch=1, patience=1)),
+    "read the orphans": lambda door: next(door.consume(ORPHANS, prefetch=1, patience=1)),
+    "make a queue": lambda door: door.declare(Queue("mine", freeze({"x-queue-type": "quorum"}))),
+    "make an exchange": lambda door: door.declare(Exchange("mine")),
+    "delete its own queue": lambda door: door.delete_queue("orders"),
+    "bind its own queue to another's retries": lambda door: door.declare(Binding(DELIVERY, "orders", "queue", "#")),
+}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_worker_may_do_nothing_else(what, worker):
+    with pytest.raises(AccessRefused, match="ACCESS_REFUSED"):
+        FORBIDDEN[what](worker)
+
+
+def test_worker_goes_on_after_a_refusal(worker, amqp):
+    with pytest.raises(AccessRefused):
+        worker.publish(RETRY, key("shop/orders-eu"), *MESSAGE)
+    worker.publish(RETRY, key(), *MESSAGE)
+    wait_until("the retry has not come", lambda: amqp.count_ready("orders") == 1, within=20)
+
+
+def test_worker_cannot_purge_anothers_queue(granted, vhost, password):
+    url = parse_amqp_url(vhost.amqp_url)
+    credentials = pika.PlainCredentials(granted.user, password)
+    parameters = pika.ConnectionParameters(url.host, url.port, vhost.name, credentials)
+    connection = pika.BlockingConnection(parameters)
+    with pytest.raises(ChannelClosedByBroker, match="403"):
+        connection.channel().queue_purge("orders-eu")
+    connection.close()
+
+
+def test_user_has_exactly_what_was_planned(granted, management, vhost):
+    assert management.read_grants(granted.user) == set(plan_access(ORDERS, vhost.name))
+    assert granted.repaired == plan_access(ORDERS, vhost.name)
+
+
+def test_second_run_grants_nothing_and_closes_nothing(granted, worker, management, vhost):
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password="another")
+    assert (again.repaired, again.closed_connections) == ((), 0)
+
+
+@pytest.mark.parametrize("kind", [User, TopicPermission, Permission])
+def test_what_was_taken_from_the_user_is_given_again(kind, granted, management, broker, vhost, password):
+    paths = {
+        User: ["users"],
+        TopicPermission: ["topic-permissions", vhost.name],
+        Permission: ["permissions", vhost.name],
+    }
+    broker.api.delete(*paths[kind], granted.user)
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password=password)
+    assert {type(grant) for grant in again.repaired} >= {kind}
+    assert management.read_grants(granted.user) == set(plan_access(ORDERS, vhost.name))
+
+
+def test_widened_permission_is_narrowed_and_open_connections_are_closed(granted, worker, management, broker, vhost):
+    broker.permit(granted.user, vhost.name)
+    wait_until(
+        "the connection is not listed yet",
+        lambda: any(one["user"] == granted.user for one in broker.api.get("connections")),
+        within=20,
+    )
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password="kept")
+    assert [type(grant) for grant in again.repaired] == [Permission]
+    assert again.closed_connections == 1
+    with pytest.raises(BrokerError):
+        worker.count_ready("orders")
+
+
+def test_revoked_user_is_gone(granted, management, vhost, password):
+    revoke_access("shop/orders", vhost=vhost.name, management=management)
+    assert management.read_grants(user_name("shop/orders", vhost.name)) == frozenset()
+    with pytest.raises(AccessRefused):
+        Amqp([parse_amqp_url(vhost.amqp_url).as_user(granted.user, password)])
+
+
+@pytest.mark.parametrize("name", ["a.b", "x|orders-eu", ".*", "ü 日本", "a\\b", "it's (100%)"])
+def test_pattern_of_a_strange_queue_opens_that_queue_alone(name, amqp, management, vhost, password):
+    wanted = Wanted("shop/strange", name, timedelta(seconds=1))
+    for one in (wanted, OTHERS):
+        ensure(one, owner=Owner("a-cluster"), amqp=amqp, management=management)
+    granted = ensure_access(wanted, vhost=vhost.name, management=management, password=password)
+    with Amqp([parse_amqp_url(vhost.amqp_url).as_user(granted.user, password)]) as worker:
+        assert next(worker.consume(name, prefetch=1, patience=0.1)) is None
+        worker.cancel()
+        with pytest.raises(AccessRefused):
+            next(worker.consume("orders-eu", prefetch=1, patience=0.1))
+    revoke_access("shop/strange", vhost=vhost.name, management=management)

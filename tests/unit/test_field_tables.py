@@ -1,0 +1,76 @@
+"""Header tables as they come over the wire: what a peer may write is read, and what it may not never raises."""
+
+import struct
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redrive.field_tables import DEEPEST, decode_table, encode_float
+
+
+def table(*entries):
+    body = b"".join(bytes([len(name)]) + name + value for name, value in entries)
+    return struct.pack(">I", len(body)) + body
+
+
+def text(value):
+    return struct.pack(">I", len(value)) + value
+
+
+VALUES = [
+    (b"t\x01", True),
+    (b"b\xff", -1),
+    (b"B\xff", 255),
+    (b"s\xff\xfe", -2),
+    (b"u\xff\xfe", 65534),
+    (b"I\xff\xff\xff\xff", -1),
+    (b"i\xff\xff\xff\xff", 2**32 - 1),
+    (b"l" + struct.pack(">q", -(2**40)), -(2**40)),
+    (b"f" + struct.pack(">f", 0.5), 0.5),
+    (encode_float(1.25), 1.25),
+    (b"D\x02" + struct.pack(">i", 1234), Decimal("12.34")),
+    (b"S" + text("ü".encode()), "ü"),
+    (b"S" + text(b"\xff"), b"\xff"),
+    (b"x" + text(b"raw"), b"raw"),
+    (b"T" + struct.pack(">Q", 0), datetime(1970, 1, 1, tzinfo=UTC)),
+    (b"T" + struct.pack(">Q", 2**64 - 1), 2**64 - 1),
+    (b"V", None),
+    (b"A" + text(b"t\x00" + b"V" + b"F" + table((b"k", b"V"))), [False, None, {"k": None}]),
+    (b"F" + table((b"k", b"A" + text(b""))), {"k": []}),
+]
+
+
+@pytest.mark.parametrize(("encoded", "value"), VALUES)
+def test_value_is_read(encoded, value):
+    whole = b"before" + table((b"name", encoded), (b"next", b"t\x01")) + b"after"
+    assert decode_table(whole, 6) == ({"name": value, "next": True}, len(whole) - 5)
+
+
+def test_order_of_names_is_kept():
+    assert list(decode_table(table((b"b", b"V"), (b"a", b"V")), 0)[0]) == ["b", "a"]
+
+
+def test_deep_table_ends_in_bytes():
+    inner = table()
+    for _ in range(20_000):
+        inner = table((b"t", b"F" + inner))
+    value, end = decode_table(inner, 0)
+    assert end == len(inner)
+    depth = 1
+    while isinstance(value := value["t"], dict):
+        depth += 1
+    assert (depth, type(value)) == (DEEPEST, bytes)
+
+
+def test_unknown_kind_ends_the_table_and_keeps_what_came_before():
+    whole = table((b"a", b"t\x01"), (b"b", b"?whatever"), (b"c", b"t\x01"))
+    assert decode_table(whole, 0) == ({"a": True}, len(whole))
+
+
+@given(st.binary())
+def test_no_bytes_raise(body):
+    whole = struct.pack(">I", len(body)) + body
+    assert decode_table(whole, 0)[1] == len(whole)
