@@ -14,6 +14,7 @@ NODES := 1
 CONTEXT :=
 RELEASE :=
 STAGES :=
+BENCH :=
 export REDRIVE_CONTEXT := $(CONTEXT)
 
 .PHONY: help
@@ -34,8 +35,8 @@ format: setup ## let ruff mend what it can
 .PHONY: faults bench
 faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
 	@$(UV) run pytest tests/faults -ra --timeout 3600
-bench: setup ## measure side by side and write the figures into docs/benchmarks.md; about 30 min
-	@$(UV) run python -m bench.ladder --markdown docs/benchmarks.md
+bench: setup ## measure side by side and write the figures into docs/benchmarks.md; BENCH="--quick" or other flags; hours
+	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
