@@ -17,6 +17,10 @@ from redrive.management import Management
 from redrive.reading import Reading
 from redrive.topology import Wanted
 
+# A broker writes the name of a new quorum queue to disk half a second after the last one was made. Killed before, it
+# has forgotten a queue whose messages it had confirmed. See docs/decisions/young-queues.md.
+GROWING_UP_SECONDS = 1.5
+
 WITHOUT_MANAGEMENT = (
     "no management API: nothing keeps other people's policies away from the delays",
     "no management API: dead letters are kept for ever, whatever their retention",
@@ -81,16 +85,23 @@ class Workshop:
         )
 
     def apply(self, plan: Sequence[Element], reading: Reading | None) -> None:
-        """Have everything of a plan exist, in its order."""
+        """Have everything of a plan exist, in its order, and the bindings last: nothing may flow into a young queue."""
         drifts: dict[Element, list[Drift]] = {}
         if reading is not None:
             for drift in compare(plan, reading):
                 drifts.setdefault(drift.element, []).append(drift)
-        for element in plan:
-            if reading is None or element in drifts:
+        todo = [element for element in plan if reading is None or element in drifts]
+        for element in todo:
+            if not isinstance(element, Binding):
                 self._mend(element, drifts.get(element, []))
-            elif isinstance(element, Binding):
-                self._record(element)
+        if any(isinstance(element, Queue) for element in todo):
+            self._amqp.wait(GROWING_UP_SECONDS)
+        for element in plan:
+            if isinstance(element, Binding):
+                if element in todo:
+                    self._mend(element, drifts.get(element, []))
+                else:
+                    self._record(element)
 
     def settle(self, wanted: Wanted, reading: Reading | None) -> bool:
         """Say whether the work queue may be used, once it has the policy that it lacks."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from redrive import workshop
 from redrive.amqp import Amqp
 from redrive.endpoints import parse_amqp_url, parse_management_url
 from redrive.errors import BrokerError
@@ -78,6 +79,13 @@ def refused_skips():
         if os.environ.get("CI"):
             raise
         pytest.skip(str(reason))
+
+
+@pytest.fixture(autouse=True)
+def grown_up_queues(request, monkeypatch):
+    """Spare tests the wait until new queues are on disk; one that kills a broker names this fixture, to have it."""
+    if "grown_up_queues" not in [mark.args[0] for mark in request.node.iter_markers("usefixtures")]:
+        monkeypatch.setattr(workshop, "GROWING_UP_SECONDS", 0)
 
 
 @pytest.fixture
