@@ -11,7 +11,6 @@ by `BLOCKED_SECONDS`. Errors are ours, and hold no password.
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +19,7 @@ import pika.data
 from pika import exceptions as foreign
 
 from redrive import errors
+from redrive.delivery import Delivery
 from redrive.elements import Binding, Exchange, Queue
 from redrive.endpoints import Endpoint, tls_context
 from redrive.field_tables import decode_table, encode_float
@@ -44,18 +44,6 @@ pika.data.decode_table = decode_table
 pika.data.encode_value = _encode_value
 
 _TOPOLOGY = {404: errors.NotFound, 403: errors.AccessRefused, 405: errors.Conflict, 406: errors.Conflict}
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A message that the broker handed out and waits to hear about."""
-
-    tag: int
-    exchange: str
-    routing_key: str
-    redelivered: bool
-    body: bytes
-    properties: Properties
 
 
 class Amqp:

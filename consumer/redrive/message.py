@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from redrive.delivery import Delivery
 from redrive.letter import DEAD_REASON
 from redrive.properties import Properties, as_text, clean
 from redrive.story import Story, begin_anew, read_story
@@ -39,31 +40,21 @@ class Message:
         return self.story.first_attempt_at or self.received_at
 
 
-def read_message(
-    body: bytes,
-    properties: Properties,
-    *,
-    exchange: str | bytes,
-    routing_key: str | bytes,
-    redelivered: bool,
-    now: datetime,
-    max_attempts: int,
-    new_id: Callable[[], str],
-) -> Message:
+def read_message(delivery: Delivery, *, now: datetime, max_attempts: int, new_id: Callable[[], str]) -> Message:
     """Read a delivery, or a dead letter. Never raises; what made no sense is named in `story.clamped`."""
-    properties, unclean = clean(properties)
+    properties, unclean = clean(delivery.properties)
     story = read_story(properties.headers)
-    origins = {"exchange": exchange, "routing_key": routing_key}
+    origins = {"exchange": delivery.exchange, "routing_key": delivery.routing_key}
     unclean += tuple(name for name, value in origins.items() if not isinstance(value, str))
     if unclean:
         story = replace(story, clamped=(*unclean, *story.clamped))
     return Message(
         id=properties.message_id or new_id(),
-        body=body,
+        body=delivery.body,
         properties=properties,
-        exchange=as_text(exchange),
-        routing_key=as_text(routing_key),
-        redelivered=redelivered,
+        exchange=as_text(delivery.exchange),
+        routing_key=as_text(delivery.routing_key),
+        redelivered=delivery.redelivered,
         received_at=now,
         max_attempts=max_attempts,
         story=story,

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from redrive.amqp import Amqp, Delivery
+from redrive.amqp import Amqp
 from redrive.broker_secret import KEYS, BrokerSecret, read_broker_secret
 from redrive.config import WorkerConfig, read_config
+from redrive.delivery import Delivery
 from redrive.endpoints import tls_context
 from redrive.errors import BrokerError, RedriveError, Unreachable
 from redrive.handler import Handler, load_handler, run_handler
@@ -135,16 +136,8 @@ class Worker:
         return True
 
     def _read(self, delivery: Delivery) -> Message:
-        message = read_message(
-            delivery.body,
-            delivery.properties,
-            exchange=delivery.exchange,
-            routing_key=delivery.routing_key,
-            redelivered=delivery.redelivered,
-            now=datetime.now(UTC),
-            max_attempts=self._config.policy.max_attempts,
-            new_id=lambda: str(uuid.uuid4()),
-        )
+        attempts = self._config.policy.max_attempts
+        message = read_message(delivery, now=datetime.now(UTC), max_attempts=attempts, new_id=lambda: str(uuid.uuid4()))
         return welcome_back(message)
 
     def _run(self, message: Message) -> Result:

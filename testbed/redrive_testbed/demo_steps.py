@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from redrive.amqp import Amqp, Delivery
+from redrive.amqp import Amqp
 from redrive.broker_secret import BrokerSecret, read_broker_secret
+from redrive.delivery import Delivery
 from redrive.letter import read_death
 from redrive.management import Management
 from redrive.message import read_message
@@ -61,16 +62,8 @@ def look(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
 def requeue(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
     """Put every dead letter back to the work queue: published and confirmed first, and only then taken away."""
     for letter in _letters(consumer, amqp):
-        message = read_message(
-            letter.body,
-            letter.properties,
-            exchange=letter.exchange,
-            routing_key=letter.routing_key,
-            redelivered=letter.redelivered,
-            now=datetime.now(UTC),
-            max_attempts=consumer.retry.max_attempts,
-            new_id=str,
-        )
+        attempts = consumer.retry.max_attempts
+        message = read_message(letter, now=datetime.now(UTC), max_attempts=attempts, new_id=str)
         amqp.publish("", consumer.queue.name, letter.body, build_requeue(message))
         amqp.ack(letter.tag)
         print(f"put back {message.id}")

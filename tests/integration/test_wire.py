@@ -46,16 +46,7 @@ def take(amqp, queue="orders", within=20):
 def retried(delivery):
     """Build the retry that Redrive would send."""
     now = datetime.now(UTC)
-    message = read_message(
-        delivery.body,
-        delivery.properties,
-        exchange=delivery.exchange,
-        routing_key=delivery.routing_key,
-        redelivered=delivery.redelivered,
-        now=now,
-        max_attempts=10,
-        new_id=lambda: "made-up",
-    )
+    message = read_message(delivery, now=now, max_attempts=10, new_id=lambda: "made-up")
     return build_retry(message, RetryLater(DELAY, message.attempt + 1, cause=Cause("E", "e")), now=now)
 
 

@@ -4,16 +4,15 @@ import asyncio
 import functools
 import sys
 import types
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pydantic
 import pytest
+import samples
 
 from redrive import Message, Reject, Retry, Snooze
 from redrive.handler import HandlerError, load_handler, run_handler
-from redrive.message import read_message
 from redrive.outcome import Failed, Rejected, Snoozed, Succeeded, Unreadable
-from redrive.properties import Properties
 
 
 class Order(pydantic.BaseModel):
@@ -34,8 +33,7 @@ def load(monkeypatch):
 
 
 def deliver(body=b"{}"):
-    facts = {"exchange": "", "routing_key": "q", "redelivered": False, "max_attempts": 3, "new_id": lambda: "an-id"}
-    return read_message(body, Properties(), now=datetime(2026, 1, 1, tzinfo=UTC), **facts)
+    return samples.deliver(body=body)
 
 
 def takes_bytes(body: bytes) -> None:
@@ -63,11 +61,11 @@ def takes_model(order: Order) -> None:
 
 
 def takes_message_too(order: Order, message: Message) -> None:
-    assert (order.number, message.id, message.attempt) == (7, "an-id", 1)
+    assert (order.number, message.id, message.attempt) == (7, "m-1", 1)
 
 
 async def takes_its_time(order: Order, message: Message) -> None:
-    assert (order.number, message.id) == (7, "an-id")
+    assert (order.number, message.id) == (7, "m-1")
 
 
 HANDLERS = [takes_bytes, takes_anything, takes_text, takes_dict, takes_dict_of, takes_model, takes_message_too]

@@ -6,46 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samples import CAUSE, DEAD, LATER, NOW, RETRY, again, deliver
 
 from redrive.clip import clip_head, clip_tail
 from redrive.letter import Death, read_broker_death, read_death
-from redrive.message import Message, is_expired, read_message, welcome_back
+from redrive.message import is_expired, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
 from redrive.properties import Properties
 from redrive.republish import build_dead_letter, build_requeue, build_retry, build_suspect
-
-NOW = datetime(2026, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
-LATER = NOW + timedelta(hours=1)
-CAUSE = Cause("shop.errors.Late", "no answer from 10.0.0.7", "Traceback …\nshop.errors.Late")
-RETRY = RetryLater(timedelta(seconds=2), 2, cause=CAUSE)
-DEAD = DeadLetter(DeadReason.EXHAUSTED, CAUSE)
-
-
-def deliver(
-    properties: Properties | None = None,
-    *,
-    exchange: str | bytes = "shop.events",
-    key: str | bytes = "order.created",
-    **headers: object,
-) -> Message:
-    properties = properties or Properties(message_id="m-1")
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return read_message(
-        b"{}",
-        replace(properties, headers={**properties.headers, **named}),
-        exchange=exchange,
-        routing_key=key,
-        redelivered=False,
-        now=NOW,
-        max_attempts=10,
-        new_id=lambda: "made-up",
-    )
-
-
-def again(properties: Properties, exchange: str = "redrive.delivery", now: datetime = LATER) -> Message:
-    message = deliver(properties, exchange=exchange, key="0.0.0.1.0.shop/orders")
-    return replace(message, received_at=now)
-
 
 # Retries
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from samples import deliver
 
 from redrive.config import WorkerConfig
 from redrive.errors import NotAccepted
-from redrive.message import read_message
 from redrive.outcome import Cause, DeadLetter, DeadReason, Done, RetryLater
 from redrive.policy import Backoff, Immediate, Jitter, RetryPolicy, Strategy
 from redrive.properties import Properties
@@ -65,8 +65,7 @@ def config(*, queue_parks=True):
 
 
 def message(**headers):
-    facts = {"exchange": "", "routing_key": "orders", "redelivered": False, "max_attempts": 3, "new_id": lambda: "id"}
-    return read_message(b"body", Properties(headers=headers), now=NOW, **facts)
+    return deliver(Properties(headers=headers), body=b"body", exchange="", key="orders")
 
 
 def settled(outcome, channel=None, *, queue_parks=True, headers=None):
