@@ -7,6 +7,7 @@ would, and a later `start` finds what the disk kept.
 import secrets
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from redrive_testbed import sealed
-from redrive_testbed.errors import TestbedError
+from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.machine import (
     free_ports,
     require_disk,
@@ -105,7 +106,7 @@ class Broker:
         """Start the node without waiting for it."""
         if self.running():
             return
-        require_ports(self.settings)
+        await_ports(self.settings)
         self._write_files()
         server = self._inside("/usr/lib/rabbitmq/bin/rabbitmq-server", leashed=self._leashed)
         self._processes.start(self.name, server)
@@ -263,6 +264,18 @@ def prepare(places: Places, release: str, nodes: Sequence[NodeSettings]) -> Path
     for node in nodes:
         require_ports(node)
     return prepare_root(known, places)
+
+
+def await_ports(settings: NodeSettings, patience: float = 20) -> None:
+    """Refuse busy ports, but not those of a node that was killed a moment ago and is still on its way out."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return require_ports(settings)
+        except Refused:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def require_ports(settings: NodeSettings) -> None:
