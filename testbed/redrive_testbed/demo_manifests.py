@@ -64,7 +64,8 @@ def worker(*, bug_fixed: bool) -> dict[str, Any]:
 
 
 def step(pod: str, name: str) -> dict[str, Any]:
-    spec = _pod(["python3", "/demo/steps.py", name], {}) | {"restartPolicy": "Never"}
+    # Tried again when it fails: a Service is known to a node a moment after it was made.
+    spec = _pod(["python3", "/demo/steps.py", name], {}) | {"restartPolicy": "OnFailure"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(pod), "spec": spec}
 
 

@@ -3,7 +3,9 @@
 GREET = """
 import os, pika
 who = pika.PlainCredentials(os.environ["USERNAME"], os.environ["PASSWORD"])
-connection = pika.BlockingConnection(pika.ConnectionParameters(os.environ["HOST"], credentials=who))
+# A Service is known to a node a moment after it was made.
+patient = {"connection_attempts": 30, "retry_delay": 1}
+connection = pika.BlockingConnection(pika.ConnectionParameters(os.environ["HOST"], credentials=who, **patient))
 channel = connection.channel()
 queue = channel.queue_declare("", exclusive=True).method.queue
 channel.confirm_delivery()
