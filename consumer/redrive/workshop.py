@@ -90,7 +90,7 @@ class Workshop:
         if reading is not None:
             for drift in compare(plan, reading):
                 drifts.setdefault(drift.element, []).append(drift)
-        todo = [element for element in plan if reading is None or element in drifts]
+        todo = dict.fromkeys(element for element in plan if reading is None or element in drifts)
         for element in todo:
             if not isinstance(element, Binding):
                 self._mend(element, drifts.get(element, []))

@@ -5,12 +5,12 @@ nobody else does); the rest listens on loopback.
 """
 
 import json
-import socket
 from pathlib import Path
 
 from redrive_testbed import network
 from redrive_testbed.certificates import Authority
 from redrive_testbed.files import write_whole
+from redrive_testbed.machine import accepts
 from redrive_testbed.processes import Processes
 from redrive_testbed.shell import run, succeeds, wait_until
 
@@ -65,7 +65,7 @@ class ControlPlane:
     def _all_answer(self) -> bool:
         for server in ("kube-controller-manager", "kube-scheduler", "coredns"):
             self._processes.must_live(server)
-        return all(_answers(address, port) for address, port in LISTENERS)
+        return all(accepts(address, port) for address, port in LISTENERS)
 
     def _kubectl(self) -> tuple[str | Path, ...]:
         return (self._kubernetes, "kubectl", "--kubeconfig", self.kubeconfig("admin"))
@@ -120,14 +120,6 @@ class ControlPlane:
         facts = {"address": network.HOST, "kubeconfig": self.kubeconfig("dns"), "context": CONTEXT}
         write_whole(corefile, COREFILE % facts)
         self._processes.start("coredns", [self._coredns, "-conf", corefile])
-
-
-def _answers(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 def _kubeconfig(name: str, authority: Authority) -> str:

@@ -63,6 +63,15 @@ def require_port(address: str, port: int) -> None:
         ) from error
 
 
+def accepts(address: str, port: int) -> bool:
+    """Say whether somebody listens there."""
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def free_ports(random: Random) -> Iterator[int]:
     """Yield ports on which nobody listens, each once."""
     for port in random.sample(FREE_PORTS, len(FREE_PORTS)):

@@ -6,7 +6,6 @@ would, and a later `start` finds what the disk kept.
 
 import secrets
 import shutil
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from random import SystemRandom
 from redrive_testbed import sealed
 from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.machine import (
+    accepts,
     free_ports,
     require_disk,
     require_memory,
@@ -222,7 +222,7 @@ class Broker:
 
     def _lets_in(self) -> bool:
         self._processes.must_live(self.name)
-        return _accepts(LOOPBACK, self.settings.ports.amqp) and self.api.status("overview") == 200
+        return accepts(LOOPBACK, self.settings.ports.amqp) and self.api.status("overview") == 200
 
 
 def start_broker(
@@ -281,11 +281,3 @@ def await_ports(settings: NodeSettings, patience: float = 20) -> None:
 def require_ports(settings: NodeSettings) -> None:
     for address, port in settings.listeners:
         require_port(address, port)
-
-
-def _accepts(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port), timeout=5).close()
-    except OSError:
-        return False
-    return True
