@@ -3,16 +3,44 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from redrive.config import WorkerConfig
 from redrive.delivery import Delivery
 from redrive.message import Message, read_message
 from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
+from redrive.policy import Backoff, Immediate, Jitter, RetryPolicy, Strategy
 from redrive.properties import Properties
+from redrive.spec import PythonMode, PythonRunner
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 CAUSE = Cause("shop.errors.Late", "no answer from 10.0.0.7", "Traceback …\nshop.errors.Late")
 RETRY = RetryLater(timedelta(seconds=2), 2, cause=CAUSE)
 DEAD = DeadLetter(DeadReason.EXHAUSTED, CAUSE)
+
+
+def worker_config(*, concurrency=2, tries=1, queue_parks=True, max_attempts=3) -> WorkerConfig:
+    """Build the config of a worker that retries after two seconds."""
+    return WorkerConfig(
+        namespace="shop",
+        consumer="orders",
+        address="shop/orders",
+        vhost="/",
+        queue="orders",
+        retry_exchange="redrive.retry",
+        dead_exchange="redrive.dead",
+        queue_parks=queue_parks,
+        policy=RetryPolicy(
+            max_attempts=max_attempts,
+            backoff=Backoff(Strategy.FIXED, timedelta(seconds=2), 2, timedelta(seconds=2), Jitter.NONE, 15, ()),
+            max_delay=timedelta(seconds=2),
+            immediate=Immediate(tries, timedelta(seconds=60)),
+            max_crashes=3,
+            rules=(),
+        ),
+        concurrency=concurrency,
+        timeout=timedelta(seconds=10),
+        runner=PythonRunner("orders:handle", PythonMode.THREAD),
+    )
 
 
 def deliver(

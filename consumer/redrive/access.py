@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from redrive.ladder import PLACES, RETRY
+from redrive.password_hash import PasswordHash
 from redrive.topology import DEAD, Wanted, exactly
 
 NOTHING = "^$"
@@ -46,6 +47,15 @@ class TopicPermission:
 
 
 Grant = User | TopicPermission | Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user as it was found. No `password` means that the broker does not tell the hash of it."""
+
+    grants: frozenset[Grant] = frozenset()
+    password: PasswordHash | None = None
+    exists: bool = False
 
 
 def user_name(address: str, vhost: str) -> str:

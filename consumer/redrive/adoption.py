@@ -4,13 +4,15 @@ It is used as it is, never deleted and never made anew. What its arguments leave
 otherwise is said. Two things can never be put up with: a queue that can lose messages by design, and one that may stop
 confirming, because its sleepers would then hold up every other consumer's in the shared rungs.
 
-Of several policies the broker applies one alone, so a completing policy carries over what the one below it says.
+Of several policies the broker applies one alone, so a completing policy carries over what the one below it says. But
+never a limit: a policy of ours must not be what deletes a queue or its messages. So a limit that ours hides is not in
+force, and one that an earlier Redrive wrote into ours is no reason to refuse the queue: ours is written again.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from redrive.effective import definition_of, effective_policy, fits_type, winning_policy
+from redrive.effective import definition_of, effective_policy, fits_type, under_operator, winning_policy
 from redrive.elements import ArgumentValue, Policy, freeze
 from redrive.ladder import DELIVERY_LIMIT
 from redrive.reading import FoundQueue, Reading
@@ -25,6 +27,9 @@ DRAINS = {
     "message-ttl": "its messages expire after {} ms",
     "expires": "it is deleted after {} ms without a consumer",
 }
+
+# Without these, what the queue itself rejects does not surely come to the dead letters.
+_PARKING = ("x-dead-letter-", "x-overflow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,29 +82,59 @@ def refuse_queue(queue: FoundQueue, reading: Reading) -> Refused | None:
 
 
 def completing_policy(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Policy:
-    """Write the policy that gives a queue what its type and its arguments leave open, and keeps what it has."""
+    """Write the policy that gives a queue what its type and its arguments leave open, and keeps what it has.
+
+    Only limits are not kept.
+    """
     name = policy_name(queue.name)
     others = (policy for policy in reading.policies if policy.name != name)
-    wishes = _wishes(queue, wanted)
-    open_wishes = {key: value for key, value in wishes.items() if f"x-{key}" not in dict(queue.arguments)}
-    kept = definition_of(winning_policy(queue, others))
-    return Policy(name, exactly(queue.name), freeze({**kept, **open_wishes}), PRIORITY)
+    kept = _without_limits(definition_of(winning_policy(queue, others)))
+    return Policy(name, exactly(queue.name), freeze({**kept, **_open_wishes(queue, wanted)}), PRIORITY)
+
+
+def needs_policy(wanted: Wanted, reading: Reading) -> bool:
+    """Say whether the work queue lacks what a policy can give it. One that is not there is made without lacking any."""
+    queue = reading.queues.get(wanted.queue)
+    return queue is not None and bool(_open_wishes(queue, wanted))
+
+
+def queue_parks(wanted: Wanted, reading: Reading) -> bool:
+    """Say whether the work queue itself surely sends what is rejected to the dead letters."""
+    queue = reading.queues.get(wanted.queue)
+    if queue is None:
+        return False
+    by_policy = {f"x-{key}": value for key, value in effective_policy(queue, reading).items()}
+    found = {**by_policy, **dict(queue.arguments)}
+    needed = {key: value for key, value in work_queue(wanted).arguments if key.startswith(_PARKING)}
+    return needed.items() <= found.items()
 
 
 def policy_name(queue: str) -> str:
     return f"redrive.work.{queue}"
 
 
+def _without_limits(definition: dict[str, ArgumentValue]) -> dict[str, ArgumentValue]:
+    return {key: value for key, value in definition.items() if key not in BOUNDS and key not in DRAINS}
+
+
 def _complete(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Verdict:
-    policy = completing_policy(queue, wanted, reading)
     missing = tuple(_find_missing(queue, wanted))
+    if not _open_wishes(queue, wanted):
+        return Accepted(missing) if missing else Fine()
+    policy = completing_policy(queue, wanted, reading)
     winner = winning_policy(queue, {*reading.policies, policy})
     if winner is not None and winner.name != policy.name:
         outranked = f"the policy {winner.name!r} outranks Redrive's {policy.name!r}: lower it below {PRIORITY}"
         return Accepted((outranked, *missing))
-    if fits_type(policy, queue.type) and policy.definition and policy not in reading.policies:
+    if fits_type(policy, queue.type) and policy not in reading.policies:
         return NeedsPolicy(policy, missing)
     return Accepted(missing) if missing else Fine()
+
+
+def _open_wishes(queue: FoundQueue, wanted: Wanted) -> dict[str, ArgumentValue]:
+    """Wish for what no argument fixes, in whatever way: a policy does not count against one."""
+    fixed = dict(queue.arguments)
+    return {key: value for key, value in _wishes(queue, wanted).items() if f"x-{key}" not in fixed}
 
 
 def _wishes(queue: FoundQueue, wanted: Wanted) -> dict[str, ArgumentValue]:
@@ -132,13 +167,15 @@ def _refuse_kind(queue: FoundQueue) -> Iterator[str]:
 
 def _find_limits(queue: FoundQueue, reading: Reading, limits: dict[str, str]) -> Iterator[str]:
     arguments, reported = dict(queue.arguments), dict(queue.reported)
-    effective = effective_policy(queue, reading)
+    policy = winning_policy(queue, reading.policies)
+    ours = definition_of(policy if policy and policy.name == policy_name(queue.name) else None)
+    effective = under_operator(_without_limits(ours) if ours else definition_of(policy), queue, reading)
     for key, sentence in limits.items():
         if f"x-{key}" in arguments:
             where, value = f"its argument x-{key}", arguments[f"x-{key}"]
         elif key in effective:
             where, value = _name_source(queue, reading, key), effective[key]
-        elif key in reported:
+        elif key in reported and reported[key] != ours.get(key):
             where, value = f"a policy with {key}", reported[key]
         else:
             continue

@@ -11,6 +11,7 @@ from typing import TypeVar
 from redrive.access import Permission, TopicPermission
 from redrive.elements import ApplyTo, Arguments, ArgumentValue, Binding, Policy, freeze
 from redrive.errors import BadAnswer
+from redrive.password_hash import PasswordHash
 from redrive.reading import FoundExchange, FoundQueue
 
 T = TypeVar("T")
@@ -26,6 +27,9 @@ QUEUE_COLUMNS = (
     "messages_ready",
     "messages_unacknowledged",
     "consumers",
+    "message_stats.publish",
+    "message_stats.deliver_get",
+    "message_stats.ack",
 )
 EXCHANGE_COLUMNS = ("name", "type", "durable", "auto_delete", "internal", "arguments")
 
@@ -54,13 +58,32 @@ class Fields:
             raise BadAnswer(f"the management API gave a {self._what} without {name}")
         return value
 
+    def told(self, name: str) -> str | None:
+        value = self._raw.get(name)
+        return value if isinstance(value, str) else None
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Read a list of words, which some versions write as one text with commas."""
+        value = self._raw.get(name)
+        items = value.split(",") if isinstance(value, str) else value
+        return tuple(item.strip() for item in items if isinstance(item, str)) if isinstance(items, list) else ()
+
     def flag(self, name: str) -> bool:
         """None is no: quorum queues are neither exclusive nor not."""
         return self._raw.get(name) is True
 
+    def has(self, name: str) -> bool:
+        """Whether there is anything in it: an empty text or list is nothing."""
+        return bool(self._raw.get(name))
+
     def number(self, name: str) -> int | None:
         value = self._raw.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def inner(self, name: str) -> "Fields":
+        """Read an object within, which may be missing: an empty one is a list in some versions."""
+        value = self._raw.get(name)
+        return Fields(value if isinstance(value, dict) else {}, f"{self._what}'s {name}")
 
     def arguments(self, name: str) -> Arguments:
         value = self._raw.get(name)
@@ -78,6 +101,7 @@ def read_list(raw: object, what: str, read: Callable[[Fields], T]) -> Iterator[T
 
 
 def read_queue(fields: Fields) -> FoundQueue:
+    counted = fields.inner("message_stats")
     return FoundQueue(
         name=fields.text("name"),
         type=fields.text("type"),
@@ -89,6 +113,9 @@ def read_queue(fields: Fields) -> FoundQueue:
         ready=fields.number("messages_ready"),
         unacked=fields.number("messages_unacknowledged"),
         consumers=fields.number("consumers"),
+        published=counted.number("publish"),
+        delivered=counted.number("deliver_get"),
+        acked=counted.number("ack"),
     )
 
 
@@ -139,6 +166,17 @@ def read_topic_permission(fields: Fields) -> TopicPermission:
         write=fields.text("write"),
         read=fields.text("read"),
     )
+
+
+def read_user(fields: Fields) -> tuple[str, bool]:
+    """Read a user's name, and whether it has any tags: a list, or in older versions a text."""
+    return fields.text("name"), fields.has("tags")
+
+
+def read_password(fields: Fields) -> PasswordHash | None:
+    """Read the hash of a user's password; None where it is not told. One without a password has an empty hash."""
+    encoded = fields.told("password_hash")
+    return None if encoded is None else PasswordHash(fields.told("hashing_algorithm") or "", encoded)
 
 
 def _scalar(value: object) -> ArgumentValue:

@@ -5,10 +5,11 @@ longer wanted is removed. A queue or exchange that is there and is different sta
 person must remove it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from redrive.adoption import BOUNDS, DRAINS
+from redrive.adoption import BOUNDS, DRAINS, needs_policy, policy_name
 from redrive.effective import definition_of, winning_policy
 from redrive.elements import Arguments, Binding, Element, Exchange, Policy, Queue
 from redrive.ladder import DELIVERY, delivery_binding
@@ -18,6 +19,7 @@ from redrive.topology import DEAD, MARK, Wanted, dead_queue_name, own_retention,
 OURS = "redrive."
 
 Found = FoundExchange | FoundQueue | Binding | Policy
+Claimed = Mapping[str, frozenset[Binding]]
 
 _ALONE = {"auto-delete": False, "internal": False}
 _HARMFUL = {*BOUNDS, *DRAINS, "delivery-limit"}
@@ -64,15 +66,42 @@ def compare(plan: Iterable[Element], reading: Reading) -> tuple[Drift, ...]:
     return tuple(drift for element in plan for drift in _compare_one(element, reading))
 
 
-def find_unwanted(wanted: Wanted, reading: Reading, recorded: Iterable[Binding] = ()) -> tuple[Unwanted, ...]:
-    """List what this consumer left behind: a policy, and bindings that are marked as its own or recorded elsewhere.
+def find_unwanted(
+    wanted: Wanted, reading: Reading, recorded: Iterable[Binding] = (), *, claimed: Claimed | None = None
+) -> tuple[Unwanted, ...]:
+    """List what this consumer left behind: policies, and bindings that are marked as its own or recorded elsewhere.
 
     Those count too that bring its retries or dead letters to another queue than its present one: they would be doubled.
+    `claimed` is what `sort_bindings` says of the reading, for who asks for many consumers.
     """
-    made = {binding for binding in reading.bindings if _belongs(binding, wanted.address)}
+    made = (sort_bindings(reading) if claimed is None else claimed).get(wanted.address, frozenset())
     there = {binding for binding in recorded if binding in reading.bindings}
-    policies = () if own_retention(wanted) else _find_policies(reading, dead_queue_name(wanted.queue))
-    return (*map(Unwanted, policies), *map(Unwanted, stale(made | there, wanted)))
+    unneeded = (
+        *(() if own_retention(wanted) else _find_policies(reading, dead_queue_name(wanted.queue))),
+        *(() if needs_policy(wanted, reading) else _find_policies(reading, policy_name(wanted.queue))),
+    )
+    return (*map(Unwanted, unneeded), *map(Unwanted, stale(made | there, wanted)))
+
+
+def sort_bindings(reading: Reading) -> Claimed:
+    """Sort the bindings by the address of the consumer that they were made for; those of nobody are left out."""
+    claimed: defaultdict[str, set[Binding]] = defaultdict(set)
+    for binding in reading.bindings:
+        address = claimant(binding)
+        if address is not None:
+            claimed[address].add(binding)
+    return {address: frozenset(bindings) for address, bindings in claimed.items()}
+
+
+def claimant(binding: Binding) -> str | None:
+    """Say whose retries or dead letters a binding brings, or who marked it; None where it is nobody's of ours."""
+    if binding.source == DELIVERY:
+        address = binding.routing_key.rpartition(".")[2]
+        return address if binding.routing_key == delivery_binding(address, "").routing_key else None
+    if binding.source == DEAD:
+        return binding.routing_key
+    mark = dict(binding.arguments).get(MARK)
+    return mark if isinstance(mark, str) else None
 
 
 def stale(made: Iterable[Binding], wanted: Wanted) -> tuple[Binding, ...]:
@@ -91,14 +120,6 @@ def name_element(element: Element) -> str:
             return f"policy {name!r}"
         case Binding(source, destination, kind, key):
             return f"binding of {kind} {destination!r} to exchange {source!r} with key {key!r}"
-
-
-def _belongs(binding: Binding, address: str) -> bool:
-    if binding.source == DELIVERY:
-        return binding.routing_key == delivery_binding(address, "").routing_key
-    if binding.source == DEAD:
-        return binding.routing_key == address
-    return dict(binding.arguments).get(MARK) == address
 
 
 def _compare_one(element: Element, reading: Reading) -> Iterator[Drift]:

@@ -4,6 +4,8 @@ RedriveError
 ├── SpecError          an object that cannot be what it says; retrying cannot help, an edit can
 ├── LadderError        a delay or an address that no routing key can hold (in `ladder`)
 ├── HandlerError       a handler that cannot be used (in `handler`)
+├── Unsendable         a message of a test that AMQP could not carry (in `testing`)
+├── NeverIdle          messages of a test that are run again and again (in `testing`)
 └── BrokerError        what a broker did, or did not do
     ├── Unreachable        nobody answered in time, or the connection broke; trying again can help
     ├── AccessRefused      whose credentials these are may not do this

@@ -4,15 +4,23 @@ The client library's own reader cuts floats down to integers, so that a header o
 writer knows no floats at all. The reader also raises on a float that is no number, on a time beyond the year 9999, and
 on a table some hundreds deep. It does so while taking a delivery, which ends the connection, and the message comes back
 to the next one: one message could stop every worker for ever. What cannot be read here is left out or kept as bytes.
+
+A message that was retried has an array in its headers, in which the broker tells where it slept. For all that slept in
+one queue until the same second it is the same, byte for byte: so a few small parts are known by their bytes.
 """
 
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 # Tables in tables; deeper ones stay bytes. What republishes takes no more than that anyway.
 DEEPEST = 64
+
+# Tables and arrays of a table that are known by their bytes: how many, and how long they may be.
+MOST_KNOWN = 64
+LONGEST_KNOWN = 512
 
 Table = dict[str | bytes, object]
 
@@ -29,7 +37,9 @@ _NUMBERS = {
     b"f": struct.Struct(">f"),
     b"d": struct.Struct(">d"),
 }
+_PARTS = frozenset({dict, list})
 _LENGTH = struct.Struct(">I")
+_TEXT = ord("S")
 _TIME = struct.Struct(">Q")
 _DECIMAL = struct.Struct(">Bi")
 
@@ -38,9 +48,7 @@ def decode_table(encoded: bytes, offset: int) -> tuple[Table, int]:
     """Read a table at `offset`; return it, and where it ends."""
     start, end = _extent(encoded, offset)
     table: Table = {}
-    todo: list[_Part] = [(table, start, end, 1)]
-    while todo:
-        _read_part(encoded, *todo.pop(), todo)
+    _read_parts(encoded, (table, start, end, 1))
     return table, end
 
 
@@ -51,22 +59,44 @@ def encode_float(value: float) -> bytes:
 _Part = tuple[Table | list[object], int, int, int]
 
 
+def _read_parts(encoded: bytes, first: _Part) -> None:
+    todo = [first]
+    while todo:
+        _read_part(encoded, *todo.pop(), todo)
+
+
 def _read_part(
     encoded: bytes, into: Table | list[object], offset: int, end: int, depth: int, todo: list[_Part]
 ) -> None:
     """Read the values of one table or array, and note the tables and arrays among them in `todo`."""
     try:
-        while offset < end:
-            name: str | bytes = ""
-            if isinstance(into, dict):
-                name, offset = _short_text(encoded, offset)
+        if isinstance(into, dict):
+            _read_fields(encoded, into, offset, end, depth, todo)
+        while isinstance(into, list) and offset < end:
             value, offset = _read_value(encoded, offset, depth, todo)
-            if isinstance(into, dict):
-                into[name] = value
-            else:
-                into.append(value)
-    except (struct.error, _Unknown):
+            into.append(value)
+    except (struct.error, IndexError, _Unknown):
         return  # the rest cannot be told apart
+
+
+def _read_fields(encoded: bytes, into: Table, offset: int, end: int, depth: int, todo: list[_Part]) -> None:
+    """Read the fields of a table. Texts, which most of them are, without a step between: it is done for each header."""
+    while offset < end:
+        start = offset + 1
+        offset = start + encoded[offset]
+        try:
+            name: str | bytes = encoded[start:offset].decode()
+        except UnicodeDecodeError:
+            name = encoded[start:offset]
+        if encoded[offset] == _TEXT:
+            start = offset + 5
+            offset = start + _LENGTH.unpack_from(encoded, offset + 1)[0]
+            try:
+                into[name] = encoded[start:offset].decode()
+            except UnicodeDecodeError:
+                into[name] = encoded[start:offset]
+        else:
+            into[name], offset = _read_value(encoded, offset, depth, todo)
 
 
 def _read_value(encoded: bytes, offset: int, depth: int, todo: list[_Part]) -> tuple[object, int]:
@@ -74,8 +104,8 @@ def _read_value(encoded: bytes, offset: int, depth: int, todo: list[_Part]) -> t
     if kind in _NUMBERS:
         number = _NUMBERS[kind]
         return number.unpack_from(encoded, offset)[0], offset + number.size
-    if kind in b"FA" and kind:
-        return _open_part(encoded, offset, depth, todo, table=kind == b"F")
+    if kind == b"A" or kind == b"F":
+        return _open_part(encoded, offset, depth, todo, kind == b"F")
     try:
         read = _OTHERS[kind]
     except KeyError:
@@ -83,13 +113,33 @@ def _read_value(encoded: bytes, offset: int, depth: int, todo: list[_Part]) -> t
     return read(encoded, offset)
 
 
-def _open_part(encoded: bytes, offset: int, depth: int, todo: list[_Part], *, table: bool) -> tuple[object, int]:
-    start, end = _extent(encoded, offset)
+def _open_part(encoded: bytes, offset: int, depth: int, todo: list[_Part], table: bool) -> tuple[object, int]:
+    start = offset + 4
+    end = start + _LENGTH.unpack_from(encoded, offset)[0]
     if depth >= DEEPEST:
         return encoded[start:end], end
+    if depth == 1 and end - start <= LONGEST_KNOWN:
+        return _copy(_read_known(encoded[start:end], table)), end
     inner: Table | list[object] = {} if table else []
     todo.append((inner, start, end, depth + 1))
     return inner, end
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _read_known(encoded: bytes, table: bool) -> Table | list[object]:
+    """Read a table or array in the outermost table. To be copied: whoever has it may change it."""
+    inner: Table | list[object] = {} if table else []
+    _read_parts(encoded, (inner, 0, len(encoded), 2))
+    return inner
+
+
+def _copy(value: object) -> object:
+    """Copy a table or an array with those in it, which are no deeper than they are read."""
+    if isinstance(value, dict):
+        return {name: _copy(inner) if type(inner) in _PARTS else inner for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_copy(inner) if type(inner) in _PARTS else inner for inner in value]
+    return value
 
 
 def _text(encoded: bytes, offset: int) -> tuple[str | bytes, int]:
@@ -100,12 +150,6 @@ def _text(encoded: bytes, offset: int) -> tuple[str | bytes, int]:
 def _raw(encoded: bytes, offset: int) -> tuple[bytes, int]:
     start, end = _extent(encoded, offset)
     return encoded[start:end], end
-
-
-def _short_text(encoded: bytes, offset: int) -> tuple[str | bytes, int]:
-    (length,) = struct.unpack_from("B", encoded, offset)
-    end = offset + 1 + int(length)
-    return _decode(encoded[offset + 1 : end]), end
 
 
 def _flag(encoded: bytes, offset: int) -> tuple[bool, int]:

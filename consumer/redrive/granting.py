@@ -2,11 +2,14 @@
 
 Topic permissions come before the permission to write, because without them every key is open. Whatever the user had
 otherwise is overwritten, and its connections are closed then: an open one keeps what it was once allowed.
+
+The password that is given here is the truth, and the broker is brought to it. Connections outlive that: they belong to
+workers which are about to be replaced anyway.
 """
 
 from dataclasses import dataclass
 
-from redrive.access import Grant, User, plan_access, user_name
+from redrive.access import Account, Grant, User, plan_access, user_name
 from redrive.management import Management
 from redrive.topology import Wanted
 
@@ -18,20 +21,38 @@ class Granted:
     user: str
     repaired: tuple[Grant, ...]
     closed_connections: int = 0
+    password_changed: bool = False
 
 
-def ensure_access(wanted: Wanted, *, vhost: str, management: Management, password: str) -> Granted:
-    """Have the consumer's user exist with its permissions. An existing user keeps its password."""
+def ensure_access(
+    wanted: Wanted,
+    *,
+    vhost: str,
+    management: Management,
+    password: str,
+    found: Account | None = None,
+    password_changed: bool = False,
+) -> Granted:
+    """Have the consumer's user exist with its permissions and this password.
+
+    Who has just made another password says so, and it is put in any case: the broker may tell no hash to compare.
+    `found` is what was read of the user, once for many (`Management.read_accounts`); an empty Account where it is not.
+    """
     user = user_name(wanted.address, vhost)
-    found = management.read_grants(user)
-    lacking = tuple(grant for grant in plan_access(wanted, vhost) if grant not in found)
+    found = management.read_account(user) if found is None else found
+    lacking = tuple(grant for grant in plan_access(wanted, vhost) if grant not in found.grants)
+    outdated = found.exists and (password_changed or _differs(found, password))
+    if outdated or User(user) in lacking:
+        management.put_user(user, password)
     for grant in lacking:
-        if isinstance(grant, User):
-            management.put_user(grant.name, password)
-        else:
+        if not isinstance(grant, User):
             management.grant(grant)
-    closed = management.close_connections(user) if lacking and found else 0
-    return Granted(user, lacking, closed)
+    closed = management.close_connections(user) if lacking and found.exists else 0
+    return Granted(user, lacking, closed, password_changed=outdated)
+
+
+def _differs(found: Account, password: str) -> bool:
+    return found.password is not None and not found.password.matches(password)
 
 
 def revoke_access(address: str, *, vhost: str, management: Management) -> None:

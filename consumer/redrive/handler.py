@@ -5,29 +5,39 @@ or a pydantic model. A body that is not that is Unreadable, and the handler is n
 Message, may be left out.
 
 It is the user's code, so anything may happen in it, and whatever does is a value here: a worker that died of it would
-run the same message for ever.
+run the same message for ever. What a handler sets in a context variable is gone when it ends. The event loop of `async
+def` handlers stays, with whatever tasks they left in it, so that they can share a client from message to message.
 """
 
 import asyncio
+import functools
 import importlib
 import inspect
 import json
+import os
+import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import closing, suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
 
 import pydantic
 
+from redrive.clip import clip_head
 from redrive.errors import RedriveError
 from redrive.message import Message
-from redrive.outcome import Failed, Rejected, Result, Snoozed, Succeeded, Unreadable, type_names
-from redrive.signals import Reject, Retry, Snooze
+from redrive.outcome import Failed, Result, Succeeded, Unreadable
+from redrive.raised import LONGEST_TEXT, describe, result_of, trace_of
 
 Parse = Callable[[bytes], Any]
 
-# What ends a program or a task is, inside a handler, just another way to fail.
-_ANYTHING = (Exception, SystemExit, asyncio.CancelledError)
+# A body can hold a fault for each of its bytes, and listing them takes memory.
+MOST_FAULTS = 100
+
+_SUCCEEDED = Succeeded()
 
 
 class HandlerError(RedriveError):
@@ -38,89 +48,212 @@ class HandlerError(RedriveError):
 class Handler:
     """A function that can be called with a message."""
 
+    name: str
     function: Callable[..., Any]
     parse: Parse
     takes_message: bool
+    is_async: bool
 
 
 def load_handler(name: str) -> Handler:
     """Import `module:function`; HandlerError says in one sentence why that cannot be."""
     module_name, _, path = name.partition(":")
+    parent: Any = None
     try:
         found: Any = importlib.import_module(module_name)
         for part in path.split("."):
-            found = getattr(found, part)
-    except _ANYTHING as error:
-        problem = f"{type(error).__name__}: {_describe(error)}".splitlines()[0]
-        raise HandlerError(f"the handler {name} cannot be imported: {problem}") from error
-    if not callable(found) or isinstance(found, type):
+            parent, found = found, getattr(found, part)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the module does when it is imported
+        raise HandlerError(f"the handler {name} cannot be imported: {_problem(error)}{_place(error)}") from error
+    if isinstance(parent, type) and inspect.isfunction(found) and not _is_static(parent, path):
+        owner = path.rpartition(".")[0]
+        raise HandlerError(
+            f"the handler {name} is a method, and there is no {owner} to call it on: make it a staticmethod, "
+            f"or make one, such as handler = {owner}(), and name its method"
+        )
+    return read_handler(found, name)
+
+
+def read_handler(function: object, name: str) -> Handler:
+    """Understand a function by its signature; HandlerError says what to change."""
+    if not callable(function) or isinstance(function, type):
         raise HandlerError(f"the handler {name} is not a function: name one that takes (body) or (body, message)")
-    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+    inner = _innermost(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise HandlerError(f"the handler {name} is a generator, which would never be run: let it return, not yield")
-    return _understand(found, name)
+    body, message = _parameters(function, name)
+    return Handler(
+        name=name,
+        function=function,
+        parse=_parser_for(body.annotation, name),
+        takes_message=message is not None,
+        is_async=inspect.iscoroutinefunction(inner),
+    )
 
 
-def run_handler(handler: Handler, message: Message) -> Result:
-    """Call the handler; never raises for what it did."""
+class Awaiting:
+    """The event loop of the `async def` handlers of one thread, from message to message. `close` it at the end."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def run(self, awaitable: Awaitable[object], context: Context) -> Result:
+        self._runner = self._runner or asyncio.Runner()
+        pid = os.getpid()
+        try:
+            return self._runner.run(finish(awaitable), context=context)
+        except BaseException as error:  # raised by a task that the handler had made, past it and through the loop
+            end_copy(pid, error)
+            self.close()
+            return result_of(error)
+
+    def close(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.close()
+
+
+def run_handler(handler: Handler, message: Message, awaiting: Awaiting | None = None) -> Result:
+    """Call the handler; never raises for what it did. Whoever runs many gives a loop to await them in."""
+    context = copy_context()
+    came = context.run(call_handler, handler, message)
+    if isinstance(came, Result):
+        return came
+    if awaiting is not None:
+        return awaiting.run(came, context)
+    with closing(Awaiting()) as own:
+        return own.run(came, context)
+
+
+def call_handler(handler: Handler, message: Message) -> Result | Awaitable[object]:
+    """Call the handler and say what came of it, or, where it is to be awaited, give what is to be awaited."""
     try:
         body = handler.parse(message.body)
     except pydantic.ValidationError as error:
         return Unreadable(_list_errors(error))
-    except Exception as error:  # a validator of the user's may raise anything
-        return Unreadable(f"{type(error).__name__}: {_describe(error)}", traceback.format_exc())
+    except MemoryError as error:
+        return result_of(error)  # another time there may be more
+    except BaseException as error:  # a validator of the user's may raise anything
+        return Unreadable(f"{type(error).__name__}: {describe(error)}", trace_of(error))
+    pid = os.getpid()
     try:
-        return _finish(handler.function(body, message) if handler.takes_message else handler.function(body))
-    except _ANYTHING as error:
-        return _result_of(error)
+        returned = handler.function(body, message) if handler.takes_message else handler.function(body)
+    except BaseException as error:  # what ends a program or a task is, inside a handler, just another way to fail
+        end_copy(pid, error)
+        return result_of(error)
+    end_copy(pid)
+    return _SUCCEEDED if returned is None else _judge(returned)
 
 
-def _finish(returned: object) -> Result:
+async def finish(awaitable: Awaitable[object]) -> Result:
+    """Await what a handler gave; never raises for what it did."""
+    pid = os.getpid()
+    try:
+        await awaitable
+    except BaseException as error:
+        end_copy(pid, error)
+        return result_of(error)
+    end_copy(pid)
+    return _SUCCEEDED
+
+
+def end_copy(pid: int, error: BaseException | None = None) -> None:
+    """End this process, as the error says, unless it is the one of that number.
+
+    A handler that forks, and whose copy returns or exits, comes out of its call twice. The copy has our queues and our
+    connections, and would do all that we do a second time.
+    """
+    if os.getpid() != pid:
+        flush_streams()
+        os._exit(0 if error is None else _exit_code(error))
+
+
+def flush_streams() -> None:
+    """Write out what was printed and is still held back: nobody does it at the end of a process that just leaves."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # it may be closed, or be anything that a module has put there
+            stream.flush()
+
+
+def _exit_code(error: BaseException) -> int:
+    code = error.code if isinstance(error, SystemExit) else 1
+    return code & 0xFF if isinstance(code, int) else int(code is not None)
+
+
+def _judge(returned: object) -> Result | Awaitable[object]:
     if inspect.isawaitable(returned):
-        asyncio.run(_wait_for(returned))
-    elif inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        return returned
+    if inspect.isgenerator(returned) or inspect.isasyncgen(returned):
         return Failed("the handler returned a generator, whose body was not run", error_types=("TypeError",))
-    return Succeeded()
+    return _SUCCEEDED
 
 
-async def _wait_for(awaitable: Any) -> None:  # noqa: ANN401 - whatever the handler returned
-    await awaitable
+def _problem(error: BaseException) -> str:
+    return f"{type(error).__name__}: {describe(error)}".splitlines()[0]
 
 
-def _result_of(error: BaseException) -> Result:
-    said = _describe(error)
-    trace = "".join(traceback.format_exception(error))
-    match error:
-        case Retry():
-            return Failed(said, error_types=("redrive.Retry",), trace=trace, asked_delay=error.delay)
-        case Snooze():
-            return Snoozed(error.delay)
-        case Reject():
-            return Rejected(said, trace)
-        case _:
-            return Failed(said, error_types=type_names(type(error)), trace=trace)
+def _place(error: BaseException) -> str:
+    """Say in which line of the user's code an import failed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    outside = [frame for frame in frames if Path(frame.filename) != Path(__file__)]
+    return f" ({outside[-1].filename}, line {outside[-1].lineno})" if outside else ""
 
 
-def _understand(function: Callable[..., Any], name: str) -> Handler:
+def _is_static(owner: type, path: str) -> bool:
+    return isinstance(inspect.getattr_static(owner, path.rpartition(".")[2]), staticmethod)
+
+
+def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Find the function behind partials, decorators and objects that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    return function if inspect.isroutine(function) else inspect.unwrap(type(function).__call__)
+
+
+def _parameters(function: Callable[..., Any], name: str) -> tuple[inspect.Parameter, inspect.Parameter | None]:
+    """Find the body's parameter and the message's; others may be there as long as they have defaults."""
     try:
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())
     except Exception as error:  # an annotation is evaluated, and may be any expression
-        problem = f"{type(error).__name__}: {_describe(error)}"
-        raise HandlerError(f"the signature of the handler {name} cannot be read: {problem}") from error
+        advice = ": import it at run time too, not only for a type checker" if isinstance(error, NameError) else ""
+        raise HandlerError(f"the signature of the handler {name} cannot be read: {_problem(error)}{advice}") from error
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if len(positional) not in (1, 2) or required:
-        raise HandlerError(f"the handler {name} must take (body) or (body, message), and nothing else")
-    kind = positional[0].annotation
-    parse = _parser_for(bytes if kind is inspect.Parameter.empty else kind, name)
-    return Handler(function, parse, takes_message=len(positional) == 2)
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if not positional and variadic:
+        problem = f"the handler {name} takes *args, which do not say what its body is"
+        raise HandlerError(f"{problem}: name its parameters, or use functools.wraps in its decorator")
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not positional or any(p not in positional[:2] for p in required):
+        raise HandlerError(
+            f"the handler {name} must take (body) or (body, message), and nothing else without a default"
+        )
+    message = positional[1] if len(positional) > 1 and _is_for_message(positional[1], name) else None
+    return positional[0], message
 
 
-def _parser_for(kind: Any, name: str) -> Parse:  # noqa: ANN401 - whatever stands in an annotation
-    if kind is bytes:
+def _is_for_message(parameter: inspect.Parameter, name: str) -> bool:
+    """Say whether the message goes there. A parameter with a default is the user's own, unless it asks for it."""
+    annotation, optional = parameter.annotation, parameter.default is not parameter.empty
+    if any(kind is Message for kind in (annotation, *get_args(annotation))):
+        return True
+    if annotation is Any or annotation is parameter.empty:
+        return not optional or parameter.name == "message"
+    if optional:
+        return False
+    problem = f"the second parameter of the handler {name}, {parameter.name}, is given the message"
+    raise HandlerError(f"{problem}: annotate it as redrive.Message, or leave it out")
+
+
+def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401 - whatever stands in an annotation
+    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    if kind is bytes or kind is inspect.Parameter.empty:
         return bytes
     if kind is str:
         return bytes.decode
-    if kind is dict or getattr(kind, "__origin__", None) is dict:
+    if kind is dict or get_origin(kind) is dict:
         return _parse_object
     if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
         return kind.model_validate_json
@@ -137,12 +270,8 @@ def _parse_object(body: bytes) -> dict[str, Any]:
 
 def _list_errors(error: pydantic.ValidationError) -> str:
     """Say what is wrong with which field, and not what was there: values would tell equal faults apart."""
+    if error.error_count() > MOST_FAULTS:
+        return f"the body has more than {MOST_FAULTS} faults as {error.title}"
     faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}" for fault in faults)
-
-
-def _describe(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # the user's own __str__
-        return f"a {type(error).__name__} that cannot say what it is"
+    listed = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}" for fault in faults)
+    return clip_head(listed, LONGEST_TEXT)

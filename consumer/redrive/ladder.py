@@ -20,6 +20,7 @@ from redrive.elements import Binding, Element, Exchange, Queue, freeze
 from redrive.errors import RedriveError
 
 UNIT = timedelta(milliseconds=125)
+_UNIT_MICROS = 125_000
 PLACES = 5
 LONGEST_KEY = 255  # bytes, of an AMQP short string
 
@@ -75,7 +76,9 @@ def address_of(namespace: str, name: str) -> str:
 
 def count_units(delay: timedelta) -> int:
     """Round up: a message may come a little late, never early. No delay, or one in the past, is none."""
-    return max(0, -(-delay // UNIT))
+    # In whole numbers: dividing one duration by another takes twice as long, and this is asked several times a retry.
+    micros = (delay.days * 86_400 + delay.seconds) * 1_000_000 + delay.microseconds
+    return max(0, -(-micros // _UNIT_MICROS))
 
 
 def round_up(delay: timedelta) -> timedelta:

@@ -1,17 +1,22 @@
 """The door to RabbitMQ's management API: nobody else speaks HTTP to a broker.
 
-Every name in a path is quoted, whatever characters it has; every call has a timeout; every answer is distrusted
+Every name in a path is quoted, whatever characters it has; every call ends by a deadline; every answer is distrusted
 (`answers`). Errors are ours: they name the call by its path and never hold the credentials.
 """
 
 import json
 import ssl
 from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from dataclasses import dataclass
+from http.client import HTTPException
+from itertools import chain
+from secrets import token_bytes
 from urllib.parse import quote
 
-from redrive.access import Grant, Permission, TopicPermission, User
+from redrive.access import Account, Grant, Permission, TopicPermission, User
 from redrive.answers import (
     EXCHANGE_COLUMNS,
     QUEUE_COLUMNS,
@@ -19,27 +24,50 @@ from redrive.answers import (
     read_binding,
     read_exchange,
     read_list,
+    read_password,
     read_permission,
     read_policy,
     read_queue,
     read_topic_permission,
+    read_user,
 )
 from redrive.elements import Policy
 from redrive.endpoints import Endpoint, tls_context
 from redrive.errors import AccessRefused, BadAnswer, BrokerError, NotFound, Unreachable
+from redrive.password_hash import SALT_BYTES, PasswordHash, hash_password
 from redrive.reading import FoundQueue, Reading
+from redrive.timed_http import Deadline, TimedConnection
 
+# The longest silence of a broker that answers; and the longest answer, of one that has ten thousand queues to count.
 TIMEOUT_SECONDS = 20
+DEADLINE_SECONDS = 60
 
 # A vhost of ten thousand queues answers with some megabytes; what is longer than this is not a list of queues.
 LONGEST_ANSWER = 256 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A broker, and the tags of the user who asked."""
+
+    version: str
+    cluster_name: str
+    tags: frozenset[str]
+
+
 class Management:
     """One vhost, by the management API of its broker. Every call is a connection of its own: nothing to keep alive."""
 
-    def __init__(self, endpoint: Endpoint, *, vhost: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        vhost: str,
+        tls: ssl.SSLContext | None = None,
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> None:
         self._endpoint = endpoint
+        self._deadline_seconds = deadline_seconds
         self._vhost = vhost
         self._tls = (tls or tls_context()) if endpoint.secure else None
         credentials = b64encode(f"{endpoint.user}:{endpoint.password}".encode()).decode()
@@ -61,6 +89,12 @@ class Management:
             ),
         )
 
+    def read_identity(self) -> Identity:
+        """Read which broker answers, and as whom it takes us."""
+        overview = Fields(self._get("overview", columns=("rabbitmq_version", "cluster_name")), "overview")
+        me = Fields(self._get("whoami"), "user")
+        return Identity(overview.text("rabbitmq_version"), overview.text("cluster_name"), frozenset(me.words("tags")))
+
     def read_queues(self) -> dict[str, FoundQueue]:
         queues = self._get("queues", self._vhost, columns=QUEUE_COLUMNS)
         return {queue.name: queue for queue in read_list(queues, "queue", read_queue)}
@@ -78,19 +112,14 @@ class Management:
         self._delete("policies", self._vhost, name)
 
     def put_user(self, name: str, password: str) -> None:
-        """Make a user without tags, or give one another password."""
-        self._call("PUT", "users", name, body={"password": password, "tags": ""})
+        """Make a user without tags, or give one another password, as a hash that can be compared with it later."""
+        hashed = hash_password(password, salt=token_bytes(SALT_BYTES))
+        body = {"password_hash": hashed.encoded, "hashing_algorithm": hashed.algorithm, "tags": ""}
+        self._call("PUT", "users", name, body=body)
 
     def delete_user(self, name: str) -> None:
         """Delete a user with all its permissions. Its connections stay open: close them too."""
         self._delete("users", name)
-
-    def has_user(self, name: str) -> bool:
-        try:
-            self._get("users", name)
-        except NotFound:
-            return False
-        return True
 
     def grant(self, grant: Permission | TopicPermission) -> None:
         match grant:
@@ -104,17 +133,37 @@ class Management:
 
     def read_grants(self, user: str) -> frozenset[Grant]:
         """Read what a user may do in this vhost, itself included if it exists."""
-        if not self.has_user(user):
-            return frozenset()
+        return self.read_account(user).grants
+
+    def read_password(self, user: str) -> PasswordHash | None:
+        """Read the hash of a user's password; None where there is no such user, or the broker does not tell."""
+        found = self._get_or_none("users", user)
+        return None if found is None else read_password(Fields(found, "user"))
+
+    def read_account(self, user: str) -> Account:
+        """Read what is known of one user. One that does not exist has nothing."""
+        found = self._get_or_none("users", user)
+        if found is None:
+            return Account()
         permissions = self._get_or_none("permissions", self._vhost, user)
         topics = self._get_or_none("topic-permissions", self._vhost, user)
-        return frozenset(
-            {
-                User(user),
-                *([] if permissions is None else [read_permission(Fields(permissions, "permission"))]),
-                *([] if topics is None else read_list(topics, "topic permission", read_topic_permission)),
-            }
+        return _account_of(
+            Fields(found, "user"),
+            [] if permissions is None else [read_permission(Fields(permissions, "permission"))],
+            [] if topics is None else read_list(topics, "topic permission", read_topic_permission),
         )
+
+    def read_accounts(self) -> dict[str, Account]:
+        """Read what is known of every user, in three calls however many there are."""
+        grants: defaultdict[str, list[Grant]] = defaultdict(list)
+        permissions = self._get("vhosts", self._vhost, "permissions")
+        for permission in read_list(permissions, "permission", read_permission):
+            grants[permission.user].append(permission)
+        topics = self._get("vhosts", self._vhost, "topic-permissions")
+        for topic in read_list(topics, "topic permission", read_topic_permission):
+            grants[topic.user].append(topic)
+        users = read_list(self._get("users"), "user", lambda fields: (fields.text("name"), fields))
+        return {name: _account_of(fields, grants[name]) for name, fields in users}
 
     def close_connections(self, user: str) -> int:
         """Close every connection of a user, so that a narrower permission counts from now on; say how many."""
@@ -148,23 +197,31 @@ class Management:
         raise _refusal(status, answer, what)
 
     def _exchange(self, what: str, method: str, path: str, body: object) -> tuple[int, bytes]:
-        connection = self._connect()
+        deadline = Deadline(self._deadline_seconds, silence=TIMEOUT_SECONDS)
+        connection = TimedConnection(self._endpoint, self._tls, deadline)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             response = connection.getresponse()
             return response.status, response.read(LONGEST_ANSWER)
+        except TimeoutError as error:
+            raise Unreachable(
+                f"{what}: no whole answer in time, the broker is too slow or something holds it up"
+            ) from error
         except OSError as error:
             raise Unreachable(f"{what}: {error.strerror or type(error).__name__}") from error
+        except UnicodeError as error:
+            raise Unreachable(f"{what}: its host name cannot be one ({type(error).__name__})") from error
         except HTTPException as error:
             raise BadAnswer(f"{what} answered, but not in HTTP: {type(error).__name__}") from error
         finally:
             connection.close()
 
-    def _connect(self) -> HTTPConnection:
-        host, port = self._endpoint.host, self._endpoint.port
-        if self._tls is None:
-            return HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
-        return HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self._tls)
+
+def _account_of(user: Fields, *grants: Iterable[Grant]) -> Account:
+    """A user with tags is not the one that was planned: it would be let into the management API."""
+    name, tagged = read_user(user)
+    itself = () if tagged else (User(name),)
+    return Account(frozenset((*itself, *chain(*grants))), read_password(user), exists=True)
 
 
 def _parse(answer: bytes, what: str) -> object:

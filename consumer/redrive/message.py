@@ -8,6 +8,7 @@ from types import MappingProxyType
 from redrive.delivery import Delivery
 from redrive.letter import DEAD_REASON
 from redrive.properties import Properties, as_text, clean
+from redrive.quickly import quickly
 from redrive.story import Story, begin_anew, read_story
 
 
@@ -40,20 +41,26 @@ class Message:
         return self.story.first_attempt_at or self.received_at
 
 
+_message = quickly(Message)
+
+
 def read_message(delivery: Delivery, *, now: datetime, max_attempts: int, new_id: Callable[[], str]) -> Message:
     """Read a delivery, or a dead letter. Never raises; what made no sense is named in `story.clamped`."""
     properties, unclean = clean(delivery.properties)
     story = read_story(properties.headers)
-    origins = {"exchange": delivery.exchange, "routing_key": delivery.routing_key}
-    unclean += tuple(name for name, value in origins.items() if not isinstance(value, str))
+    exchange, routing_key = delivery.exchange, delivery.routing_key
+    if isinstance(exchange, bytes):
+        exchange, unclean = as_text(exchange), (*unclean, "exchange")
+    if isinstance(routing_key, bytes):
+        routing_key, unclean = as_text(routing_key), (*unclean, "routing_key")
     if unclean:
         story = replace(story, clamped=(*unclean, *story.clamped))
-    return Message(
+    return _message(
         id=properties.message_id or new_id(),
         body=delivery.body,
         properties=properties,
-        exchange=as_text(delivery.exchange),
-        routing_key=as_text(delivery.routing_key),
+        exchange=exchange,
+        routing_key=routing_key,
         redelivered=delivery.redelivered,
         received_at=now,
         max_attempts=max_attempts,

@@ -7,6 +7,9 @@ what the outcome says and asks nothing more. A runner therefore never raises for
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
+
+from redrive.quickly import quickly
 
 
 class DeadReason(StrEnum):
@@ -21,7 +24,17 @@ class DeadReason(StrEnum):
 
 def type_names(error: type[BaseException]) -> tuple[str, ...]:
     """Name an exception's class and its bases, nearest first, as people write them: builtins without a module."""
+    try:
+        return _known_names(error)  # type: ignore[arg-type]  # a class may say that it has no hash
+    except TypeError:
+        return _names(error)
+
+
+def _names(error: type[BaseException]) -> tuple[str, ...]:
     return tuple(_full_name(kind) for kind in error.__mro__ if kind is not object)
+
+
+_known_names = lru_cache(maxsize=256)(_names)
 
 
 def _full_name(kind: type) -> str:
@@ -35,6 +48,9 @@ class Cause:
     error_type: str
     error: str
     trace: str = ""
+
+
+_cause = quickly(Cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +75,7 @@ class Failed:
 
     @property
     def cause(self) -> Cause:
-        return Cause(self._name(), self.error, self.trace)
+        return _cause(self._name(), self.error, self.trace)
 
     def _name(self) -> str:
         if self.error_types:

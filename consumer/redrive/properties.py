@@ -15,7 +15,7 @@ from decimal import Decimal
 from math import isfinite
 from operator import attrgetter
 
-from redrive.clip import clip_head, encode
+from redrive.clip import clip_head, size
 from redrive.field_tables import DEEPEST
 
 FRAME_MAX = 131_072  # the broker's default
@@ -87,15 +87,23 @@ def as_text(value: object) -> str:
 
 def frame_size(properties: Properties) -> int:
     """Measure the header frame: at least what the properties take when encoded."""
-    texts = sum(1 + len(encode(text)) for text in _texts_of(properties) if text is not None)
-    numbers = 1 + 1 + 8  # delivery mode, priority and timestamp, there or not
-    return _FRAME_OVERHEAD + texts + numbers + table_size(properties.headers)
+    total = _FRAME_OVERHEAD + 1 + 1 + 8  # delivery mode, priority and timestamp, there or not
+    for text in _texts_of(properties):
+        if text is not None:
+            total += 1 + (len(text) if text.isascii() else size(text))
+    return total + table_size(properties.headers)
 
 
 def table_size(table: Mapping[str, object]) -> int:
     """Measure a header table. Not recursive: how deep it goes is for a stranger to choose."""
-    total = 0
-    todo: list[object] = [dict(table)]
+    total = 5
+    todo: list[object] = []
+    for name, value in table.items():
+        total += 1 + len(name) if name.isascii() else _name_size(name)
+        if isinstance(value, str):  # as most are, and every retry is measured
+            total += 5 + (len(value) if value.isascii() else size(value))
+        else:
+            todo.append(value)
     while todo:
         value = todo.pop()
         total += _own_size(value)
@@ -131,17 +139,21 @@ def _children(value: object) -> Iterable[object]:
 def _own_size(value: object) -> int:
     match value:
         case str():
-            return 5 + len(encode(value))
+            return 5 + size(value)
         case bytes():
             return 5 + len(value)
         case dict():
-            return 5 + sum(1 + len(encode(name) if isinstance(name, str) else name) for name in value)
+            return 5 + sum(map(_name_size, value))
         case list():
             return 5
         case None | bool():
             return 2
         case _:
             return 9
+
+
+def _name_size(name: str | bytes) -> int:
+    return 1 + (size(name) if isinstance(name, str) else len(name))
 
 
 def _is_plain(value: object) -> bool:

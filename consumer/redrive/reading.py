@@ -29,6 +29,9 @@ class FoundQueue:
 
     `reported` is the effective policy by the broker's statistics: absent for some seconds after a queue is made, and
     stale for as long after a policy changes. The counts lag in the same way, and are None as long as there are none.
+
+    `published`, `delivered` and `acked` count since the broker began to, and begin anew when it restarts. What was
+    delivered twice is in there twice.
     """
 
     name: str
@@ -41,6 +44,9 @@ class FoundQueue:
     ready: int | None = None
     unacked: int | None = None
     consumers: int | None = None
+    published: int | None = None
+    delivered: int | None = None
+    acked: int | None = None
 
     @property
     def single_active(self) -> bool:

@@ -29,6 +29,7 @@ from redrive.outcome import (
     Unreadable,
 )
 from redrive.policy import Action, Backoff, Immediate, Jitter, RetryPolicy, Rule, Strategy
+from redrive.quickly import quickly
 
 Random = Callable[[], float]
 
@@ -43,6 +44,8 @@ PASSING_CLIENT_ERRORS = frozenset({408, 425, 429})
 MANY_ATTEMPTS = 1_000_000
 
 ZERO = timedelta(0)
+
+_retry_later = quickly(RetryLater)
 
 
 def decide(policy: RetryPolicy, attempt: int, result: Result, *, random: Random, crashes: int) -> Outcome:
@@ -120,7 +123,10 @@ def scatter(backoff: Backoff, delay: timedelta, unit: float) -> timedelta:
 
 
 def action_for(rules: tuple[Rule, ...], failed: Failed) -> Action:
-    rule = find_rule(rules, failed)
+    return _action_of(find_rule(rules, failed), failed)
+
+
+def _action_of(rule: Rule | None, failed: Failed) -> Action:
     if rule is not None:
         return rule.action
     status = failed.http_status
@@ -129,23 +135,28 @@ def action_for(rules: tuple[Rule, ...], failed: Failed) -> Action:
 
 
 def find_rule(rules: tuple[Rule, ...], failed: Failed) -> Rule | None:
-    return next((rule for rule in rules if _matches(rule, failed)), None)
+    for rule in rules:
+        if _matches(rule, failed):
+            return rule
+    return None
 
 
 def _after_failure(policy: RetryPolicy, attempt: int, failed: Failed, *, random: Random, crashes: int) -> Outcome:
-    if action_for(policy.rules, failed) is Action.DEAD_LETTER:
+    rule = find_rule(policy.rules, failed)
+    if _action_of(rule, failed) is Action.DEAD_LETTER:
         return DeadLetter(DeadReason.REJECTED, failed.cause, crashes)
     if attempt >= policy.max_attempts:
         return DeadLetter(DeadReason.EXHAUSTED, failed.cause, crashes)
-    delay = _delay_after_failure(policy, attempt, failed, random)
+    delay = _delay_after_failure(policy, rule, attempt, failed, random)
     # Having run and failed alone like any other clears a suspect that never killed anybody.
-    return RetryLater(delay, attempt + 1, crashes, suspect=crashes > 0, cause=failed.cause)
+    return _retry_later(delay, attempt + 1, crashes, suspect=crashes > 0, cause=failed.cause)
 
 
-def _delay_after_failure(policy: RetryPolicy, attempt: int, failed: Failed, random: Random) -> timedelta:
+def _delay_after_failure(
+    policy: RetryPolicy, rule: Rule | None, attempt: int, failed: Failed, random: Random
+) -> timedelta:
     if failed.asked_delay is not None:
         return _clamp(failed.asked_delay, policy.max_delay)
-    rule = find_rule(policy.rules, failed)
     return _choose_delay(policy, (rule and rule.backoff) or policy.backoff, attempt, random)
 
 

@@ -1,59 +1,121 @@
-"""What an outcome does to a message: the one place where a message is let go.
+"""What an outcome asks of the broker, as a value. This is the one place that says how a message is let go.
 
 The order is always: publish the retry or the dead letter, mandatory; wait until the broker has it for good; only then
-acknowledge. A crash in between makes a duplicate, never a loss. So whatever is raised here, the message is still
-unacknowledged, and the broker keeps it for us.
+acknowledge. A crash in between makes a duplicate, never a loss. So a plan is either a plain acknowledgement, or
+something to send that is followed by one, or one of the two ways of leaving the message to its queue.
 """
 
-from datetime import datetime
-from typing import Protocol, assert_never
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import assert_never
 
 from redrive.config import WorkerConfig
-from redrive.errors import NotAccepted
 from redrive.ladder import routing_key
 from redrive.message import Message
-from redrive.outcome import DeadLetter, Done, Outcome, RetryLater
+from redrive.outcome import Cause, DeadLetter, DeadReason, Done, Outcome, RetryLater
 from redrive.properties import Properties
-from redrive.republish import build_dead_letter, build_retry, fits
+from redrive.republish import build_again, build_dead_letter, build_retry, build_suspect, fits, shed, squeeze
 
 
-class Channel(Protocol):
-    """The door's part that settling needs."""
-
-    @property
-    def frame_max(self) -> int: ...
-    def publish(self, exchange: str, routing_key: str, body: bytes, properties: Properties) -> None: ...
-    def ack(self, tag: int) -> None: ...
-    def reject(self, tag: int, *, requeue: bool) -> None: ...
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """Send it to the end of its queue, to be run alone: it may have killed the worker that had it before."""
 
 
-def settle(
-    channel: Channel, config: WorkerConfig, message: Message, outcome: Outcome, *, tag: int, now: datetime, pod: str
-) -> None:
-    """Do what the outcome says; NotAccepted when the broker does not take it."""
-    match outcome:
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Send it to the end of its queue as it is: its run has not begun here, and will not."""
+
+
+Disposal = Outcome | Suspect | GiveBack
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`instead` is what becomes of a message for which the way that was decided is not open."""
+
+    instead: DeadLetter | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge(_Plan):
+    """Nothing is left to do for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send(_Plan):
+    """Publish this with the message's body; when the broker has it, acknowledge."""
+
+    exchange: str
+    routing_key: str
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True)
+class Park(_Plan):
+    """Reject it: its queue itself carries it to the dead letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return(_Plan):
+    """Have the broker put it back in its place in the queue."""
+
+
+Settlement = Acknowledge | Send | Park | Return
+
+_NOW = timedelta(0)
+_NO_ROOM = Cause("redrive.HeadersTooLarge", "its headers leave no room for its story: publish it with shorter ones")
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What settling knows besides the message: the time, who it is, what the connection carries.
+
+    `has_queue`: the message's queue is there to take it back.
+    """
+
+    now: datetime
+    pod: str
+    frame_max: int
+    has_queue: bool = True
+
+
+def plan_settlement(config: WorkerConfig, message: Message, disposal: Disposal, at: Circumstances) -> Settlement:
+    match disposal:
         case Done():
-            channel.ack(tag)
+            return Acknowledge()
         case RetryLater(delay=delay):
-            sent = build_retry(message, outcome, now=now, frame_max=channel.frame_max)
-            _send_on(
-                channel, config, (config.retry_exchange, routing_key(delay, config.address)), sent, message, tag=tag
-            )
+            retry = build_retry(message, disposal, now=at.now, frame_max=None)
+            return _into_ladder(config, message, delay, squeeze(retry, at.frame_max), at)
         case DeadLetter():
-            sent = build_dead_letter(message, outcome, now=now, pod=pod, frame_max=channel.frame_max)
-            _send_on(channel, config, (config.dead_exchange, config.address), sent, message, tag=tag)
+            return _to_dead_letters(config, message, disposal, at)
+        case Suspect():
+            suspect = squeeze(build_suspect(message, frame_max=None), at.frame_max)
+            return _into_ladder(config, message, _NOW, suspect, at)
+        case GiveBack():
+            again = squeeze(build_again(message, frame_max=None), at.frame_max)
+            if at.has_queue and again is None:
+                return Return()
+            return _into_ladder(config, message, _NOW, again, at)
         case _:
-            assert_never(outcome)
+            assert_never(disposal)
 
 
-def _send_on(
-    channel: Channel, config: WorkerConfig, way: tuple[str, str], sent: Properties, message: Message, *, tag: int
-) -> None:
-    if fits(sent, channel.frame_max):
-        channel.publish(*way, message.body, sent)
-        channel.ack(tag)
-    elif config.queue_parks:
-        # The publisher's own headers fill the frame. The broker can still park the message as it is.
-        channel.reject(tag, requeue=False)
-    else:
-        raise NotAccepted(f"the headers of message {message.id} leave no room for its story: shorten what is published")
+def _into_ladder(
+    config: WorkerConfig, message: Message, delay: timedelta, sent: Properties | None, at: Circumstances
+) -> Settlement:
+    if sent is not None:
+        return Send(config.retry_exchange, routing_key(delay, config.address), sent)
+    # The publisher's own headers fill the frame, so there is no way to retry it.
+    dead = DeadLetter(DeadReason.REJECTED, _NO_ROOM, message.story.crashes)
+    return replace(_to_dead_letters(config, message, dead, at), instead=dead)
+
+
+def _to_dead_letters(config: WorkerConfig, message: Message, dead: DeadLetter, at: Circumstances) -> Send | Park:
+    sent = build_dead_letter(message, dead, now=at.now, pod=at.pod, frame_max=at.frame_max)
+    if not fits(sent, at.frame_max):
+        if config.queue_parks and at.has_queue:
+            return Park()  # whole, though without its story
+        # Kept, it would hold a place among those in flight for ever, and enough of its kind would stop the worker.
+        sent = shed(sent, frame_max=at.frame_max)
+    return Send(config.dead_exchange, config.address, sent)

@@ -10,10 +10,12 @@ management UI. When reading, an AMQP timestamp and any other ISO 8601 form are u
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TypeVar
 
 from redrive.clip import clip_head
 from redrive.properties import LONGEST_SHORT
+from redrive.quickly import quickly
 
 T = TypeVar("T")
 
@@ -75,13 +77,14 @@ class Story:
 
 
 FRESH = Story()
+_story = quickly(Story)
 
 
 def read_story(headers: Mapping[str, object]) -> Story:
     if STORY_HEADERS.isdisjoint(headers):
         return FRESH  # nearly every message, so nothing else is looked at
     read = HeaderReader(headers)
-    return Story(
+    return _story(
         attempt=read.number(ATTEMPT, low=1, high=HIGHEST_COUNT) or 1,
         suspect=read.flag(SUSPECT),
         crashes=read.number(CRASHES, high=HIGHEST_COUNT) or 0,
@@ -101,22 +104,28 @@ def read_story(headers: Mapping[str, object]) -> Story:
 
 def write_story(story: Story) -> dict[str, object]:
     """Write what is known; a count of none is left out."""
-    times = {FIRST_ATTEMPT_AT: story.first_attempt_at, DUE_AT: story.due_at, EXPIRES_AT: story.expires_at}
-    counts = {CRASHES: story.crashes, SNOOZES: story.snoozes, REDRIVES: story.redrives}
-    facts = {
-        ORIGIN_EXCHANGE: _clip(story.origin_exchange),
-        ORIGIN_ROUTING_KEY: _clip(story.origin_routing_key),
-        PRIORITY: story.priority,
-        ERROR_TYPE: _clip(story.error_type),
-        ERROR: _clip(story.error, LONGEST_ERROR),
-    }
-    return {
-        ATTEMPT: story.attempt,
-        **({SUSPECT: True} if story.suspect else {}),
-        **{name: min(count, HIGHEST_COUNT) for name, count in counts.items() if count},
-        **{name: write_time(time) for name, time in times.items() if time is not None},
-        **{name: fact for name, fact in facts.items() if fact is not None},
-    }
+    headers: dict[str, object] = {ATTEMPT: story.attempt}
+    if story.suspect:
+        headers[SUSPECT] = True
+    for name, count in ((CRASHES, story.crashes), (SNOOZES, story.snoozes), (REDRIVES, story.redrives)):
+        if count:
+            headers[name] = min(count, HIGHEST_COUNT)
+    times = ((FIRST_ATTEMPT_AT, story.first_attempt_at), (DUE_AT, story.due_at), (EXPIRES_AT, story.expires_at))
+    for name, time in times:
+        if time is not None:
+            headers[name] = write_time(time)
+    texts = (
+        (ORIGIN_EXCHANGE, story.origin_exchange, LONGEST_SHORT),
+        (ORIGIN_ROUTING_KEY, story.origin_routing_key, LONGEST_SHORT),
+        (ERROR_TYPE, story.error_type, LONGEST_SHORT),
+        (ERROR, story.error, LONGEST_ERROR),
+    )
+    for name, text, limit in texts:
+        if text is not None:
+            headers[name] = clip_head(text, limit)
+    if story.priority is not None:
+        headers[PRIORITY] = story.priority
+    return headers
 
 
 def begin_anew(story: Story) -> Story:
@@ -131,11 +140,18 @@ def begin_anew(story: Story) -> Story:
 
 
 def write_time(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Write a time; most are of a second that was written a moment ago."""
+    utc = time if time.tzinfo is UTC else time.astimezone(UTC)
+    second = _write_second(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second)
+    return second + _MILLIS[utc.microsecond // 1000]
 
 
-def _clip(text: str | None, limit: int = LONGEST_SHORT) -> str | None:
-    return None if text is None else clip_head(text, limit)
+@lru_cache(maxsize=256)
+def _write_second(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
+    return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+
+
+_MILLIS = [f".{millis:03d}Z" for millis in range(1000)]
 
 
 class HeaderReader:
@@ -147,28 +163,33 @@ class HeaderReader:
 
     def number(self, name: str, *, low: int = 0, high: int) -> int | None:
         value = self._headers.get(name)
+        if value is None:
+            return None
         if isinstance(value, int) and not isinstance(value, bool):
-            clamped = max(low, min(int(value), high))
-            return clamped if clamped == value else self._clamp(name, clamped)
-        return None if value is None else self._clamp(name, None)
+            return value if low <= value <= high else self._clamp(name, max(low, min(value, high)))
+        return self._clamp(name, None)
 
     def flag(self, name: str) -> bool:
         value = self._headers.get(name)
-        if isinstance(value, bool):
-            return value
-        return False if value is None else self._clamp(name, False)
+        if value is None:
+            return False
+        return value if isinstance(value, bool) else self._clamp(name, False)
 
     def text(self, name: str, limit: int = LONGEST_SHORT, clip: Callable[[str, int], str] = clip_head) -> str | None:
         value = self._headers.get(name)
+        if value is None:
+            return None
         if not isinstance(value, str):
-            return None if value is None else self._clamp(name, None)
+            return self._clamp(name, None)
         clipped = clip(value, limit)
         return clipped if clipped == value else self._clamp(name, clipped)
 
     def time(self, name: str) -> datetime | None:
         value = self._headers.get(name)
+        if value is None:
+            return None
         time = read_time(value)
-        return self._clamp(name, None) if time is None and value is not None else time
+        return self._clamp(name, None) if time is None else time
 
     def _clamp(self, name: str, instead: T) -> T:
         self.clamped.append(name)
@@ -184,8 +205,10 @@ def read_time(value: object) -> datetime | None:
             return None
     if not isinstance(value, datetime):
         return None
-    try:
-        time = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    except OverflowError:
-        return None
+    time = value
+    if value.tzinfo is not UTC:  # as ours always is
+        try:
+            time = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        except OverflowError:
+            return None
     return time if time.year in SENSIBLE_YEARS else None

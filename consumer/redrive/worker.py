@@ -1,183 +1,187 @@
-"""A plain worker: one message at a time, in its own thread, until it is told to stop.
+"""A worker process: `redrive-worker --config PATH` takes messages from a queue and runs a handler for each.
 
-`redrive-worker --config PATH` runs it. Credentials are files of a folder, as Kubernetes mounts a Secret.
+Credentials are files of a folder, as Kubernetes mounts a Secret. Exit codes: 0 when told to stop and done,
+1 when it must be replaced, 2 when it was told something that it cannot do, which no restart mends.
 """
 
 import argparse
-import json
+import gc
+import io
 import os
 import random
 import signal
 import socket
-import ssl
 import sys
-import time
+import threading
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
-from redrive.amqp import Amqp
-from redrive.broker_secret import KEYS, BrokerSecret, read_broker_secret
+from redrive.amqp.consuming import QueueConsumer
+from redrive.amqp.link import Terms
+from redrive.amqp.loop import EventLoop
+from redrive.amqp.publishing import ConfirmingPublisher
+from redrive.broker_folder import BrokerFolder
 from redrive.config import WorkerConfig, read_config
-from redrive.delivery import Delivery
-from redrive.endpoints import tls_context
-from redrive.errors import BrokerError, RedriveError, Unreachable
-from redrive.handler import Handler, load_handler, run_handler
-from redrive.ladder import round_up
-from redrive.message import Message, is_expired, read_message, welcome_back
-from redrive.outcome import DeadLetter, Done, Expired, Outcome, Result, RetryLater
-from redrive.retry import decide
-from redrive.settle import settle
-from redrive.spec import PythonRunner
-from redrive.story import write_time
+from redrive.errors import RedriveError
+from redrive.health import Health
+from redrive.listener import Listener
+from redrive.logs import LEVELS, Log, route_logging
+from redrive.metrics import CONNECTIONS, CONSUMING, PUBLISHING, Metrics
+from redrive.runners.choice import choose_runner, name_mode
+from redrive.runtime.core import Runtime
+from redrive.signalling import on_signals
+from redrive.spec.worker import METRICS_PORT
+from redrive.witness import Told
 
 SECRET_FOLDER = Path("/etc/redrive/broker")
-UNUSABLE = 2  # the exit code of a worker that was told something it cannot do
-LONGEST_PAUSE = 30.0
-PAUSE_UNSETTLED = 1.0
+UNUSABLE = 2
+KILLED = 128 + signal.SIGTERM
+
+FLUSH_SECONDS = 0.1
+FAREWELL_SECONDS = 5.0
+
+# After so many new objects Python looks for garbage among them. With its own 700 it would look at messages that are in
+# our hands, over and over; those need no collector when they leave.
+YOUNG_OBJECTS = 10_000
 
 
 def main() -> int:
-    arguments = _parser().parse_args()
+    arguments = _parse(sys.argv[1:])
+    log = Log(level=arguments.log_level)
     try:
         config = read_config(arguments.config.read_text())
-        handler = _handler_of(config)
-        broker = Broker.from_folder(arguments.broker, vhost=config.vhost)
+        folder = BrokerFolder(arguments.broker, config.vhost)
+        folder.read()  # now, when a mistake in it can still be told as one
+        return Worker(config, folder, log, listen=(arguments.host, arguments.port)).run()
     except (RedriveError, OSError, UnicodeDecodeError) as error:
+        log.close()
         print(f"error: {error}", file=sys.stderr)
         return UNUSABLE
-    worker = Worker(config, handler, broker, pod=os.environ.get("HOSTNAME") or socket.gethostname())
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda *_: worker.stop())
-    worker.run()
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    """Where to connect, and with which certificates; the certificate's files stay where Kubernetes mounted them."""
-
-    secret: BrokerSecret
-    tls: ssl.SSLContext | None
-
-    @classmethod
-    def from_folder(cls, folder: Path, *, vhost: str) -> "Broker":
-        known = {key: folder / key for key in KEYS}
-        secret = read_broker_secret(
-            {key: file.read_text() for key, file in known.items() if file.exists()}, vhost=vhost
-        )
-        certificate, key = (str(known[name]) if known[name].exists() else None for name in ("tls.crt", "tls.key"))
-        context = tls_context(ca=secret.ca, certificate_file=certificate, key_file=key) if secret.amqp.secure else None
-        return cls(secret, context)
-
-    def connect(self, name: str) -> Amqp:
-        return Amqp([self.secret.amqp], tls=self.tls, name=name)
 
 
 class Worker:
-    """Takes, runs, decides and settles; connects again, with growing pauses, whenever the broker goes away."""
+    """The parts of a worker, put together. They live as long as the process."""
 
-    def __init__(self, config: WorkerConfig, handler: Handler, broker: Broker, *, pod: str) -> None:
-        self._config = config
-        self._handler = handler
-        self._broker = broker
-        self._pod = pod
-        self._stopping = False
-        self._failures = 0
+    def __init__(self, config: WorkerConfig, folder: BrokerFolder, log: Log, *, listen: tuple[str, int]) -> None:
+        pod = os.environ.get("HOSTNAME") or socket.gethostname()
+        self._log = log
+        self._loop = EventLoop()
+        self._exit_code = 0
+        self._told_to_stop = False
+        self._runner = choose_runner(config, self._loop)
+        metrics = Metrics(config.namespace, config.consumer, version=version("redrive"), mode=name_mode(config))
+        told = Told(metrics, log, queue=config.queue)
+        terms = {
+            use: Terms(folder.read, f"{config.address} {pod}", told.trouble, partial(told.stands, use))
+            for use in CONNECTIONS
+        }
+        self._runtime = Runtime(
+            config,
+            loop=self._loop,
+            consumer=QueueConsumer(self._loop, terms[CONSUMING], queue=config.queue),
+            publisher=ConfirmingPublisher(self._loop, terms[PUBLISHING]),
+            runner=self._runner,
+            witness=told,
+            random=random.random,
+            new_id=lambda: str(uuid.uuid4()),
+            pod=pod,
+            finished=self._finished,
+        )
+        health = Health(
+            turned_at=lambda: self._loop.last_turn,
+            waits_for=self._waits_for,
+            expose=metrics.expose,
+            busy=lambda: self._runtime.running,
+        )
+        self._listener = Listener(health.respond, host=listen[0], port=listen[1])
 
-    def stop(self) -> None:
-        """Finish the message at hand, take no other, and end."""
-        self._stopping = True
-
-    def run(self) -> None:
-        while not self._stopping:
-            try:
-                self._consume()
-            except BrokerError as error:
-                self._failures += 1
-                pause = random.uniform(0.5, 1) * min(LONGEST_PAUSE, 2.0**self._failures)  # noqa: S311 - no secret
-                _log("broker", error=str(error), pauseSeconds=round(pause, 1))
-                _sleep(pause, lambda: self._stopping)
-
-    def _consume(self) -> None:
-        with self._broker.connect(f"{self._config.address} {self._pod}") as amqp:
-            _log("consuming", queue=self._config.queue)
-            for delivery in amqp.consume(self._config.queue, prefetch=1, patience=0.5):
-                self._failures = 0
-                if delivery is not None:
-                    self._handle(amqp, delivery)
-                if self._stopping:
-                    amqp.cancel()
-                    return
-
-    def _handle(self, amqp: Amqp, delivery: Delivery) -> None:
-        message = self._read(delivery)
-        result = self._run(message)
-        crashes = message.story.crashes
-        outcome = decide(self._config.policy, message.attempt, result, random=random.random, crashes=crashes)
-        while not self._settled(amqp, message, outcome, tag=delivery.tag):
-            if self._stopping:
-                return  # unacknowledged: the broker gives it to another worker
-            amqp.wait(PAUSE_UNSETTLED)
-
-    def _settled(self, amqp: Amqp, message: Message, outcome: Outcome, *, tag: int) -> bool:
-        """Try to settle; what the broker refuses for now is kept, decided as it is, and tried again."""
-        now = datetime.now(UTC)
+    def run(self) -> int:
+        """Work until told to stop; HandlerError when the handler cannot be used, before any message is taken."""
+        undo = route_logging(self._log)
+        self._listener.start()
+        self._log.info("listening", port=self._listener.port)
+        on_signals(self._loop, self._stop, signal.SIGTERM, signal.SIGINT)
         try:
-            settle(amqp, self._config, message, outcome, tag=tag, now=now, pod=self._pod)
-        except Unreachable:
-            raise  # with the connection the delivery is gone too
-        except BrokerError as error:
-            _log("unsettled", id=message.id, attempt=message.attempt, error=str(error))
-            return False
-        _log_outcome(message, outcome, now)
-        return True
+            self._runtime.start()
+            self._flush()
+            gc.collect()
+            gc.freeze()  # what is there now stays, and need not be looked at again and again
+            self._loop.run()
+        finally:
+            self._runner.stop()
+            self._listener.close()
+            undo()
+            self._log.close()
+        return self._exit_code
 
-    def _read(self, delivery: Delivery) -> Message:
-        attempts = self._config.policy.max_attempts
-        message = read_message(delivery, now=datetime.now(UTC), max_attempts=attempts, new_id=lambda: str(uuid.uuid4()))
-        return welcome_back(message)
+    def _stop(self) -> None:
+        """Stop politely; the second time at once: what the broker has not heard about, it gives to another worker.
 
-    def _run(self, message: Message) -> Result:
-        return Expired() if is_expired(message, datetime.now(UTC)) else run_handler(self._handler, message)
+        A worker that drains because it must be replaced has not been told yet.
+        """
+        if self._told_to_stop:
+            self._log.warning("stopped", "told to stop for the second time")
+            self._finished(KILLED)
+        else:
+            self._told_to_stop = True
+            self._log.info("draining")
+            self._runtime.drain()
+
+    def _finished(self, exit_code: int) -> None:
+        self._exit_code = exit_code
+        self._loop.stop()
+
+    def _flush(self) -> None:
+        self._log.flush()
+        self._loop.later(FLUSH_SECONDS, self._flush)
+
+    def _waits_for(self) -> str | None:
+        if self._runtime.is_draining:
+            return "draining: it was told to stop"
+        return None if self._runtime.is_consuming else "connecting: the broker or the queue is not there"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(words: Sequence[str]) -> argparse.Namespace:
+    """Read the command line. What the environment says is read as if it stood there, with the same errors."""
     parser = argparse.ArgumentParser(prog="redrive-worker", description="Run a handler for each message of a queue.")
     parser.add_argument("--config", type=Path, required=True, help="the file that the operator wrote")
     parser.add_argument("--broker", type=Path, default=SECRET_FOLDER, help="the folder with the broker's Secret")
-    return parser
+    port_help = "where to serve /metrics, /livez and /readyz; 0 for any that is free; or REDRIVE_METRICS_PORT"
+    parser.add_argument("--port", type=_port, default=METRICS_PORT, help=f"{port_help} (default: %(default)s)")
+    parser.add_argument("--host", default="", help="the address to serve them on (default: all)")
+    level_help = "how much to tell; at warning, only trouble and dead letters; or REDRIVE_LOG_LEVEL"
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help=f"{level_help} (default: %(default)s)")
+    told = {"--port": os.environ.get("REDRIVE_METRICS_PORT"), "--log-level": os.environ.get("REDRIVE_LOG_LEVEL")}
+    return parser.parse_args([*(f"{name}={value}" for name, value in told.items() if value), *words])
 
 
-def _handler_of(config: WorkerConfig) -> Handler:
-    if not isinstance(config.runner, PythonRunner):
-        raise RedriveError("this worker runs Python handlers only: set spec.worker.python")
-    return load_handler(config.runner.handler)
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise argparse.ArgumentTypeError("must be a number from 0 to 65535")
+    return int(text)
 
 
-def _log(event: str, **facts: object) -> None:
-    line = {"time": write_time(datetime.now(UTC)), "event": event, **facts}
-    print(json.dumps(line, ensure_ascii=False), flush=True)
-
-
-def _log_outcome(message: Message, outcome: Outcome, now: datetime) -> None:
-    match outcome:
-        case Done():
-            _log("done", id=message.id, attempt=message.attempt)
-        case RetryLater(delay=delay):
-            due = write_time(now + round_up(delay))
-            _log("retry", id=message.id, attempt=message.attempt, delaySeconds=delay.total_seconds(), dueAt=due)
-        case DeadLetter(reason=reason):
-            _log("dead", id=message.id, attempt=message.attempt, reason=reason.value)
-
-
-def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not stopped():
-        time.sleep(0.1)
+def start() -> NoReturn:
+    """Run `main`, and end with its exit code, whatever threads a handler has left behind."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A line that a handler prints goes out in one piece, also where output is unbuffered: no other ends up in it.
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])  # a handler that wants another sets it when imported
+    exit_code = main()
+    if exit_code == 0:
+        # What was registered to be done at the end is done; a thread that does not end has a moment.
+        farewell = threading.Timer(FAREWELL_SECONDS, os._exit, [exit_code])
+        farewell.daemon = True
+        farewell.start()
+        sys.exit(exit_code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    start()

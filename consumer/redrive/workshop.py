@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue
-from redrive.amqp import Amqp
+from redrive.amqp import Declarer
 from redrive.drift import OURS, Different, Drift, Missing, Unwanted, compare, name_element
 from redrive.elements import Binding, Element, Exchange, Policy, Queue
 from redrive.errors import AccessRefused, BrokerError, Conflict, NotFound
@@ -63,7 +63,7 @@ class Report:
 class Workshop:
     """One piece of work on one vhost, by both doors or by AMQP alone."""
 
-    def __init__(self, amqp: Amqp, management: Management | None) -> None:
+    def __init__(self, amqp: Declarer, management: Management | None) -> None:
         self._amqp = amqp
         self._management = management
         self._repaired: list[Drift] = []
@@ -72,6 +72,8 @@ class Workshop:
         self._refused: list[str] = []
         self._bindings: list[Binding] = []
         self._unusable: set[str] = set()
+        self._plan: tuple[Element, ...] = ()
+        self._todo: dict[Element, list[Drift]] = {}
 
     def report(self) -> Report:
         return Report(
@@ -86,20 +88,24 @@ class Workshop:
 
     def apply(self, plan: Sequence[Element], reading: Reading | None) -> None:
         """Have everything of a plan exist, in its order, and the bindings last: nothing may flow into a young queue."""
-        drifts: dict[Element, list[Drift]] = {}
-        if reading is not None:
-            for drift in compare(plan, reading):
-                drifts.setdefault(drift.element, []).append(drift)
-        todo = dict.fromkeys(element for element in plan if reading is None or element in drifts)
-        for element in todo:
+        if self.make(plan, reading):
+            let_grow_up(self._amqp)
+        self.bind()
+
+    def make(self, plan: Sequence[Element], reading: Reading | None) -> bool:
+        """Have everything of a plan exist but its bindings. Say whether queues are young, and to be waited for."""
+        self._plan, self._todo = tuple(plan), _find_work(plan, reading)
+        for element, drifts in self._todo.items():
             if not isinstance(element, Binding):
-                self._mend(element, drifts.get(element, []))
-        if any(isinstance(element, Queue) for element in todo):
-            self._amqp.wait(GROWING_UP_SECONDS)
-        for element in plan:
+                self._mend(element, drifts)
+        return any(isinstance(element, Queue) for element in self._todo)
+
+    def bind(self) -> None:
+        """Make the bindings of what was made."""
+        for element in self._plan:
             if isinstance(element, Binding):
-                if element in todo:
-                    self._mend(element, drifts.get(element, []))
+                if element in self._todo:
+                    self._mend(element, self._todo[element])
                 else:
                     self._record(element)
 
@@ -200,6 +206,21 @@ class Workshop:
         self._missing.append(
             f"{name_element(binding)} was not made, {error}: create the exchange, or remove the binding"
         )
+
+
+def let_grow_up(amqp: Declarer) -> None:
+    """Wait until the queues that were made just now are on the broker's disk."""
+    amqp.wait(GROWING_UP_SECONDS)
+
+
+def _find_work(plan: Sequence[Element], reading: Reading | None) -> dict[Element, list[Drift]]:
+    """List what is to be made, and why. Who cannot see what there is makes everything, for no reason."""
+    if reading is None:
+        return {element: [] for element in plan}
+    todo: dict[Element, list[Drift]] = {}
+    for drift in compare(plan, reading):
+        todo.setdefault(drift.element, []).append(drift)
+    return todo
 
 
 def _once(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from redrive import answers
 from redrive.answers import Fields, read_list
 from redrive.elements import freeze
 from redrive.errors import BadAnswer
+from redrive.password_hash import PasswordHash
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -23,9 +24,12 @@ READERS = [
     answers.read_policy,
     answers.read_permission,
     answers.read_topic_permission,
+    answers.read_user,
+    answers.read_password,
 ]
 FIELDS = [*answers.QUEUE_COLUMNS, *answers.EXCHANGE_COLUMNS, "source", "destination", "destination_type", "routing_key"]
 FIELDS += ["pattern", "definition", "priority", "apply-to", "user", "configure", "write", "read", "exchange"]
+FIELDS += ["message_stats", "tags", "password_hash", "hashing_algorithm"]
 # Nearly right, which is worse than wrong: the known fields, with anything in them.
 OBJECTS = st.fixed_dictionaries({}, optional={name: st.text(max_size=5) | JSON for name in FIELDS})
 
@@ -48,12 +52,20 @@ def test_queue_is_read_with_all_that_is_known():
         "effective_policy_definition": {"max-length": 5},
         "messages_ready": 7,
         "messages_unacknowledged": 2,
+        "message_stats": {"publish": 9, "deliver_get": 3},
     }
     queue = answers.read_queue(Fields(raw, "queue"))
     assert (queue.ready, queue.unacked, queue.consumers) == (7, 2, None)
+    assert (queue.published, queue.delivered, queue.acked) == (9, 3, None)
     assert (queue.durable, queue.exclusive) == (True, False)
     assert queue.arguments == freeze({"x-queue-type": "quorum", "odd": '[1, {"a": null}]'})
     assert queue.reported == freeze({"max-length": 5})
+
+
+@pytest.mark.parametrize("counters", [{}, {"message_stats": []}, {"message_stats": {}}, {"message_stats": "odd"}])
+def test_queue_without_counters_has_none(counters):
+    queue = answers.read_queue(Fields({"name": "orders", "type": "quorum", **counters}, "queue"))
+    assert (queue.published, queue.delivered, queue.acked) == (None, None, None)
 
 
 def test_missing_name_says_what_lacks_it():
@@ -64,3 +76,13 @@ def test_missing_name_says_what_lacks_it():
 def test_policy_scope_of_a_later_version_counts_as_all():
     raw = {"name": "p", "pattern": ".*", "definition": {"expires": 1}, "priority": 1, "apply-to": "topics"}
     assert answers.read_policy(Fields(raw, "policy")).apply_to == "all"
+
+
+@pytest.mark.parametrize(("tags", "tagged"), [([], False), ("", False), (["monitoring"], True), ("monitoring", True)])
+def test_tags_of_a_user_are_seen_in_the_form_of_every_version(tags, tagged):
+    assert answers.read_user(Fields({"name": "u", "tags": tags}, "user")) == ("u", tagged)
+
+
+def test_user_without_a_password_has_an_empty_hash_and_one_that_is_not_told_has_none():
+    assert answers.read_password(Fields({"name": "u", "password_hash": ""}, "user")) == PasswordHash("", "")
+    assert answers.read_password(Fields({"name": "u"}, "user")) is None

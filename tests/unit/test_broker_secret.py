@@ -65,6 +65,25 @@ def test_certificate_and_key_are_not_mixed_up():
     assert (found.certificate, found.key) == ("CERTIFICATE", "KEY")
 
 
+def test_server_name_is_that_of_both_doors():
+    data = {"uri": "amqps://u:p@10.0.0.7", "management_uri": "https://10.0.0.7", "server_name": "mq.example.com\n"}
+    found = read_broker_secret(data, vhost="/")
+    assert found.amqp.verified_name == found.management.verified_name == "mq.example.com"
+    assert (found.amqp.host, found.management.host) == ("10.0.0.7", "10.0.0.7")
+
+
+@pytest.mark.parametrize("name", ["mq", "mq.shop.svc", "mq_1.shop", "10.0.0.7", "fd00::7", "a" * 63 + ".b"])
+def test_any_name_that_a_certificate_can_be_for_is_taken(name):
+    assert read_broker_secret(CLUSTER_OPERATOR | {"server_name": name}, vhost="/").amqp.server_name == name
+
+
+@pytest.mark.parametrize("name", ["hunter2:", "https://hunter2", ".hunter2", "hunter2.", "a" * 64, "hünter2", "a b"])
+def test_server_name_that_no_certificate_can_be_for_is_refused_before_connecting(name):
+    with pytest.raises(BrokerError, match="`server_name`") as refused:
+        read_broker_secret(CLUSTER_OPERATOR | {"server_name": name}, vhost="/")
+    assert name not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -77,6 +96,11 @@ def test_certificate_and_key_are_not_mixed_up():
         ({"uri": "ftp://u:hunter2@mq"}, "not a URL"),
         ({"uri": "amqp://u:hunter2@mq:port/"}, "not a URL"),
         ({"uri": "amqp://:hunter2@"}, "names no host"),
+        ({"host": "hunter2..svc", "username": "u"}, "`host`"),
+        ({"host": f"hunter2{'a' * 64}", "username": "u"}, "`host`"),
+        ({"uri": "amqp://u:p@hunter2..svc"}, "`uri`"),
+        ({"connection_string": "amqp://u:p@hunter2..svc"}, "`connection_string`"),
+        ({"host": "mq", "management_uri": "http://u:p@hunter2..svc"}, "`management_uri`"),
     ],
 )
 def test_secret_that_leads_nowhere_says_which_key_to_mend_and_never_a_value(data, says):

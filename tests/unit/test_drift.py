@@ -1,17 +1,20 @@
 """Drift, from readings made up: each kind of difference is one value with one sentence."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue
-from redrive.drift import Different, Missing, Unwanted, compare, find_unwanted, stale
-from redrive.effective import consumer_timeout, effective_policy, winning_policy
+from redrive.drift import Different, Missing, Unwanted, compare, find_unwanted, sort_bindings, stale
+from redrive.effective import consumer_timeout, delivery_limit, effective_policy, winning_policy
 from redrive.elements import Binding, Exchange, Policy, Queue, freeze
-from redrive.ladder import Rung, delivery_binding
+from redrive.ladder import DELIVERY, Rung, delivery_binding
 from redrive.reading import FoundExchange, FoundQueue, Reading
-from redrive.topology import DEAD, Owner, Wanted, mark, plan, work_queue
+from redrive.topology import DEAD, Owner, Wanted, exactly, mark, plan, work_queue
 
 ORDERS = Wanted("shop/orders", "orders", timedelta(seconds=1))
 PLAN = plan(ORDERS, Owner("a-cluster"))
@@ -122,6 +125,18 @@ def test_marked_binding_that_is_not_wanted_is_unwanted():
     assert find_unwanted(ORDERS, reading) == (Unwanted(old),)
 
 
+def test_bindings_are_sorted_by_whom_they_were_made_for():
+    marked = mark(Binding("events", "orders", "queue", "old"), "shop/orders")
+    by_hand = Binding("events", "orders", "queue", "by hand")
+    astray = Binding(DELIVERY, "orders", "queue", "#")
+    bindings = {marked, by_hand, astray, delivery_binding("shop/other", "other"), Binding(DEAD, "d", "queue", "a/b")}
+    assert sort_bindings(Reading("", "", bindings=frozenset(bindings))) == {
+        "shop/orders": {marked},
+        "shop/other": {delivery_binding("shop/other", "other")},
+        "a/b": {Binding(DEAD, "d", "queue", "a/b")},
+    }
+
+
 def test_wanted_binding_is_not_stale():
     wanted = replace(ORDERS, bindings=(Binding("events", "orders", "queue", "a"),))
     made = [mark(wanted.bindings[0], "shop/orders"), delivery_binding("shop/orders", "orders")]
@@ -167,6 +182,48 @@ def test_operator_policy_is_laid_over_and_the_smaller_number_counts():
 )
 def test_policy_that_does_not_fit_does_not_apply(unfit, kind):
     assert winning_policy(FoundQueue("orders", kind), [unfit]) is None
+
+
+NAMES = st.text(st.sampled_from("ab.*+-/ \\^$[(日'"), min_size=1, max_size=4)
+
+
+@given(st.lists(NAMES, max_size=4), NAMES)
+def test_policy_for_one_queue_alone_is_found_by_its_name_whatever_characters_it_has(names, name):
+    policies = [policy(one, exactly(one), priority=index) for index, one in enumerate(dict.fromkeys(names))]
+    found = winning_policy(FoundQueue(name, "quorum"), policies)
+    assert (found and found.name) == (name if name in names else None)
+
+
+PATTERNS = [
+    "^a$",
+    "^a.$",
+    r"^a\.$",
+    r"^a\d$",
+    "^a",
+    "a$",
+    "a",
+    "^(a|b)$",
+    "^a*$",
+    r"^\w$",
+    "^a b$",
+    r"^a\$",
+    "^$",
+    "^[ab]$",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("name", ["a", "b", "ab", "a.", "a1", "a b", "aa", "a$"])
+def test_pattern_matches_what_its_regular_expression_does(pattern, name):
+    found = winning_policy(FoundQueue(name, "quorum"), [policy(pattern=pattern)])
+    assert (found is not None) == (re.search(pattern, name) is not None)
+
+
+def test_delivery_limit_is_the_lower_of_policy_and_argument():
+    queue = FoundQueue("orders", "quorum", arguments=freeze({"x-delivery-limit": 9}))
+    assert delivery_limit(queue, READING) == 9
+    assert delivery_limit(queue, with_policies(policy(delivery_limit=5))) == 5
+    assert delivery_limit(FoundQueue("orders", "quorum"), READING) is None
 
 
 def test_consumer_timeout_is_the_shorter_of_policy_and_argument():

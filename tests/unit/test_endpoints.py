@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,12 @@ def test_any_text_is_a_url_or_refused(text):
                 continue
 
 
+def test_certificate_must_be_for_the_host_unless_another_name_is_given():
+    endpoint = parse_amqp_url("amqps://u:p@host")
+    assert endpoint.verified_name == "host"
+    assert replace(endpoint, server_name="mq.example.com").verified_name == "mq.example.com"
+
+
 def test_endpoint_never_shows_its_password():
     endpoint = parse_amqp_url("amqp://u:secret@host/v")
     assert "secret" not in f"{endpoint!r} {endpoint}"
@@ -76,3 +84,29 @@ def test_broken_certificate_is_named_and_not_shown():
         tls_context(ca="-----BEGIN CERTIFICATE-----\nsecret\n-----END CERTIFICATE-----")
     with pytest.raises(BrokerError, match=r"check ca\.crt"):
         tls_context(certificate_file="/nowhere/tls.crt", key_file="/nowhere/tls.key")
+
+
+@pytest.mark.parametrize("host", ["rabbit..svc", f"{'a' * 64}.svc", ".svc", "a\x00b", "a b", f"{'a.' * 127}a"])
+@pytest.mark.parametrize("parse", [parse_amqp_url, parse_management_url])
+def test_host_that_cannot_be_one_is_refused_before_connecting(parse, host):
+    scheme = "amqp" if parse is parse_amqp_url else "http"
+    with pytest.raises(BrokerError, match="a host that cannot be one"):
+        parse(f"{scheme}://u:p@{host}")
+
+
+@pytest.mark.parametrize("host", ["mq", "mq.shop.svc", "mq.shop.svc.", "10.0.0.7", "bücher.example", "mq_1", "a" * 63])
+def test_host_that_can_be_one_is_taken(host):
+    assert parse_amqp_url(f"amqp://u:p@{host}").host == host
+
+
+@pytest.mark.parametrize(
+    ("path", "quoted"),
+    [("/rabbit/ü", "/rabbit/%C3%BC"), ("/a b", "/a%20b"), ("/a%20b", "/a%20b"), ("/~a/b-c.d", "/~a/b-c.d")],
+)
+def test_path_of_the_management_api_is_quoted_where_http_asks_for_it(path, quoted):
+    assert parse_management_url(f"http://u:p@host{path}").path == quoted
+
+
+def test_authority_beyond_ascii_is_named():
+    with pytest.raises(BrokerError, match=r"check ca\.crt"):
+        tls_context(ca="zertifikat für mq")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.field_tables import DEEPEST, decode_table, encode_float
+from redrive.field_tables import DEEPEST, LONGEST_KNOWN, decode_table, encode_float
 
 
 def table(*entries):
@@ -63,6 +63,26 @@ def test_deep_table_ends_in_bytes():
     while isinstance(value := value["t"], dict):
         depth += 1
     assert (depth, type(value)) == (DEEPEST, bytes)
+
+
+@pytest.mark.parametrize("length", [1, LONGEST_KNOWN - 20, LONGEST_KNOWN, 10 * LONGEST_KNOWN])
+def test_parts_of_equal_bytes_are_equal_and_nobody_elses(length):
+    inner = b"A" + text(b"F" + table((b"keys", b"A" + text(b"S" + text(b"x" * length)))))
+    whole = table((b"x-death", inner))
+    expected = {"x-death": [{"keys": ["x" * length]}]}
+    first, _ = decode_table(whole, 0)
+    first["x-death"][0]["keys"].append("changed")
+    first["x-death"][0]["more"] = 1
+    first["x-death"].append("changed")
+    assert decode_table(whole, 0) == (expected, len(whole))
+
+
+def test_array_is_no_table_of_the_same_bytes():
+    both = text(b"\x01nt\x01")  # a table with one flag in it, or an array that begins with a kind that nobody knows
+    assert decode_table(table((b"table", b"F" + both), (b"array", b"A" + both)), 0)[0] == {
+        "table": {"n": True},
+        "array": [],
+    }
 
 
 def test_unknown_kind_ends_the_table_and_keeps_what_came_before():

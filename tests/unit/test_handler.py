@@ -1,9 +1,9 @@
 """A handler is understood by its signature, and whatever it does ends as a value."""
 
 import asyncio
-import functools
-import sys
+import contextvars
 import types
+from contextlib import closing
 from datetime import timedelta
 
 import pydantic
@@ -11,25 +11,12 @@ import pytest
 import samples
 
 from redrive import Message, Reject, Retry, Snooze
-from redrive.handler import HandlerError, load_handler, run_handler
+from redrive.handler import MOST_FAULTS, Awaiting, run_handler
 from redrive.outcome import Failed, Rejected, Snoozed, Succeeded, Unreadable
 
 
 class Order(pydantic.BaseModel):
     number: int
-
-
-@pytest.fixture
-def load(monkeypatch):
-    """Load a function as if a user's module had it."""
-
-    def load(function):
-        module = types.ModuleType("users_module")
-        module.handle = function
-        monkeypatch.setitem(sys.modules, "users_module", module)
-        return load_handler("users_module:handle")
-
-    return load
 
 
 def deliver(body=b"{}"):
@@ -141,7 +128,22 @@ class Unspeakable(Exception):
         raise ValueError("no words")
 
 
-@pytest.mark.parametrize("error", [Forgetful(), Unspeakable(), SystemExit(1), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forgetful(),
+        Unspeakable(),
+        SystemExit(1),
+        asyncio.CancelledError(),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+        StopIteration(),
+        RecursionError(),
+        MemoryError(),
+        BaseExceptionGroup("several", [SystemExit(1), ValueError(2)]),
+    ],
+    ids=repr,
+)
 def test_whatever_a_handler_raises_is_a_failure_and_not_the_end_of_the_worker(load, error):
     assert isinstance(run_handler(load(raising(error)), deliver()), Failed)
 
@@ -190,62 +192,81 @@ def yields(body):
     yield body
 
 
-async def yields_slowly(body):
-    yield body
-
-
-@pytest.mark.parametrize("function", [yields, yields_slowly], ids=lambda function: function.__name__)
-def test_generator_is_refused_because_it_would_never_be_run(load, function):
-    with pytest.raises(HandlerError, match="never be run"):
-        load(function)
-
-
 def test_generator_that_comes_back_from_a_function_is_a_failure(load):
     assert isinstance(run_handler(load(lambda body: yields(body)), deliver()), Failed)
 
 
-def test_partial_and_callable_object_are_handlers_too(load):
-    class Callable:
-        def __call__(self, body: str) -> None:
-            assert body == "{}"
+def test_body_with_very_many_faults_is_told_by_their_number(load):
+    class Numbers(pydantic.RootModel):
+        root: list[int]
 
-    assert run_handler(load(Callable()), deliver()) == Succeeded()
-    assert run_handler(load(functools.partial(lambda extra, body: None, 1)), deliver()) == Succeeded()
+    def handle(body: Numbers): ...
 
-
-def takes_nothing() -> None: ...
+    result = run_handler(load(handle), deliver(b'["x"' + b', "x"' * MOST_FAULTS + b"]"))
+    assert result == Unreadable(f"the body has more than {MOST_FAULTS} faults as Numbers")
 
 
-def takes_too_much(one, two, three) -> None: ...
+def test_body_that_does_not_fit_into_memory_is_tried_again_and_not_parked(load):
+    class Large(pydantic.BaseModel):
+        @pydantic.model_validator(mode="before")
+        @classmethod
+        def run_out(cls, data):
+            raise MemoryError
+
+    def handle(body: Large): ...
+
+    result = run_handler(load(handle), deliver())
+    assert isinstance(result, Failed)
+    assert result.error_types[0] == "MemoryError"
 
 
-def takes_a_number(body: int) -> None: ...
+customer = contextvars.ContextVar("customer", default="nobody")
 
 
-def wants_more(body, *, extra) -> None: ...
+def sets_context(body):
+    assert customer.get() == "nobody"
+    customer.set("somebody")
 
 
-def points_nowhere(body: "json.nowhere") -> None: ...  # noqa: F821
+async def sets_context_slowly(body):
+    sets_context(body)
+    await asyncio.sleep(0)
+    assert customer.get() == "somebody"
 
 
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [
-        (takes_nothing, "must take"),
-        (takes_too_much, "must take"),
-        (takes_a_number, "annotate its body"),
-        (wants_more, "must take"),
-        (points_nowhere, "cannot be read"),
-        (int, "not a function"),
-        ("text", "not a function"),
-    ],
-)
-def test_handler_that_cannot_be_called_is_refused_with_what_to_change(load, function, says):
-    with pytest.raises(HandlerError, match=says):
-        load(function)
+@pytest.mark.parametrize("function", [sets_context, sets_context_slowly], ids=lambda function: function.__name__)
+def test_context_of_one_message_is_not_that_of_the_next(load, function):
+    handler = load(function)
+    with closing(Awaiting()) as awaiting:
+        assert [run_handler(handler, deliver(), awaiting) for _ in range(2)] == [Succeeded()] * 2
 
 
-@pytest.mark.parametrize("name", ["no_such_module:handle", "json:no_such_function", "json:loads.deeper"])
-def test_handler_that_cannot_be_found_is_refused_by_its_name(name):
-    with pytest.raises(HandlerError, match=f"the handler {name} cannot be imported"):
-        load_handler(name)
+def test_event_loop_stays_from_message_to_message_where_one_is_given(load):
+    loops = []
+
+    async def handle(body):
+        loops.append(asyncio.get_running_loop())
+
+    handler = load(handle)
+    with closing(Awaiting()) as awaiting:
+        for _ in range(2):
+            run_handler(handler, deliver(), awaiting)
+    run_handler(handler, deliver())
+    assert loops[0] is loops[1] is not loops[2]
+    assert all(loop.is_closed() for loop in loops)
+
+
+def test_function_that_returns_something_to_await_has_it_awaited(load):
+    awaited = []
+
+    @types.coroutine
+    def old_style():
+        yield
+        awaited.append("old style")
+
+    async def new_style():
+        awaited.append("new style")
+
+    assert run_handler(load(lambda body: old_style()), deliver()) == Succeeded()
+    assert run_handler(load(lambda body: new_style()), deliver()) == Succeeded()
+    assert awaited == ["old style", "new style"]

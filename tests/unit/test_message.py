@@ -172,6 +172,11 @@ def test_a_time_is_read_in_any_form_and_written_in_one(written):
     assert write_time(NOW.astimezone(timezone(timedelta(hours=2)))) == "2026-05-01T12:00:00.250Z"
 
 
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_time_is_written_as_python_does(time):
+    assert write_time(time) == time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 times = st.none() | st.datetimes(datetime(2000, 1, 2), datetime(2199, 12, 30), timezones=st.just(UTC)).map(  # noqa: DTZ001
     lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000)
 )

@@ -1,115 +1,92 @@
-"""A message is let go only when the broker has it elsewhere for good."""
+"""What is asked of the broker for each outcome."""
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from samples import deliver
+from samples import deliver, worker_config
 
-from redrive.config import WorkerConfig
-from redrive.errors import NotAccepted
+from redrive.letter import read_death
 from redrive.outcome import Cause, DeadLetter, DeadReason, Done, RetryLater
-from redrive.policy import Backoff, Immediate, Jitter, RetryPolicy, Strategy
-from redrive.properties import Properties
-from redrive.settle import settle
-from redrive.spec import PythonMode, PythonRunner
+from redrive.properties import Properties, frame_size
+from redrive.settle import Acknowledge, Circumstances, GiveBack, Park, Return, Suspect, plan_settlement
+from redrive.story import read_story
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-POLICY = RetryPolicy(
-    max_attempts=3,
-    backoff=Backoff(Strategy.FIXED, timedelta(seconds=1), 2, timedelta(seconds=1), Jitter.NONE, 15, ()),
-    max_delay=timedelta(seconds=1),
-    immediate=Immediate(1, timedelta(seconds=60)),
-    max_crashes=3,
-    rules=(),
-)
 RETRY = RetryLater(timedelta(seconds=300), attempt=2)
 DEAD = DeadLetter(DeadReason.EXHAUSTED, Cause("ValueError", "bad"))
 
 
-@dataclass
-class Channel:
-    """Remembers what was done to it, in order; refuses what it is told to refuse."""
-
-    frame_max: int = 131_072
-    refuses: bool = False
-    calls: list = field(default_factory=list)
-
-    def publish(self, exchange, routing_key, body, properties):
-        if self.refuses:
-            raise NotAccepted("no queue took it")
-        self.calls.append(("publish", exchange, routing_key, body, properties.headers["redrive-attempt"]))
-
-    def ack(self, tag):
-        self.calls.append(("ack", tag))
-
-    def reject(self, tag, *, requeue):
-        self.calls.append(("reject", tag, requeue))
-
-
 def config(*, queue_parks=True):
-    return WorkerConfig(
-        namespace="shop",
-        consumer="orders",
-        address="shop/orders",
-        vhost="/",
-        queue="orders",
-        retry_exchange="the.retry",
-        dead_exchange="the.dead",
-        queue_parks=queue_parks,
-        policy=POLICY,
-        concurrency=1,
-        timeout=timedelta(seconds=1),
-        runner=PythonRunner("orders:handle", PythonMode.THREAD),
-    )
+    return replace(worker_config(queue_parks=queue_parks), retry_exchange="the.retry", dead_exchange="the.dead")
 
 
 def message(**headers):
     return deliver(Properties(headers=headers), body=b"body", exchange="", key="orders")
 
 
-def settled(outcome, channel=None, *, queue_parks=True, headers=None):
-    channel = channel or Channel()
-    delivered = message(**(headers or {}))
-    settle(channel, config(queue_parks=queue_parks), delivered, outcome, tag=7, now=NOW, pod="pod-1")
-    return channel.calls
+def planned(disposal, *, queue_parks=True, headers=None, frame_max=131_072):
+    at = Circumstances(NOW, "pod-1", frame_max)
+    return plan_settlement(config(queue_parks=queue_parks), message(**(headers or {})), disposal, at)
 
 
 def test_what_is_done_is_acknowledged():
-    assert settled(Done()) == [("ack", 7)]
+    assert planned(Done()) == Acknowledge()
 
 
-def test_retry_is_published_to_the_ladder_and_then_acknowledged():
-    assert settled(RETRY) == [("publish", "the.retry", "0.0.9.6.0.shop/orders", b"body", 2), ("ack", 7)]
+def test_retry_goes_to_the_ladder():
+    plan = planned(RETRY)
+    assert (plan.exchange, plan.routing_key) == ("the.retry", "0.0.9.6.0.shop/orders")
+    assert read_story(plan.properties.headers).attempt == 2
 
 
-def test_dead_letter_is_published_under_the_address_and_then_acknowledged():
-    assert settled(DEAD) == [("publish", "the.dead", "shop/orders", b"body", 1), ("ack", 7)]
+def test_dead_letter_goes_under_the_address_with_its_reason():
+    plan = planned(DEAD)
+    assert (plan.exchange, plan.routing_key) == ("the.dead", "shop/orders")
+    assert read_death(plan.properties.headers).reason is DeadReason.EXHAUSTED
 
 
-@pytest.mark.parametrize("outcome", [RETRY, DEAD], ids=["retry", "dead"])
-def test_what_the_broker_does_not_take_is_not_acknowledged(outcome):
-    channel = Channel(refuses=True)
-    with pytest.raises(NotAccepted):
-        settled(outcome, channel)
-    assert channel.calls == []
+@pytest.mark.parametrize(("disposal", "suspect"), [(Suspect(), True), (GiveBack(), False)])
+def test_message_that_goes_round_its_queue_is_due_at_once_on_the_same_attempt(disposal, suspect):
+    plan = planned(disposal, headers={"redrive-attempt": 2, "redrive-due-at": "2026-01-01T00:00:00Z"})
+    story = read_story(plan.properties.headers)
+    assert (plan.exchange, plan.routing_key) == ("the.retry", "0.0.0.0.0.shop/orders")
+    assert (story.attempt, story.suspect, story.due_at) == (2, suspect, None)
 
 
-HUGE = {"blob": "x" * 131_000}
+def test_suspect_that_is_given_back_is_one_still():
+    plan = planned(GiveBack(), headers={"redrive-suspect": True, "redrive-crashes": 2})
+    story = read_story(plan.properties.headers)
+    assert (story.suspect, story.crashes) == (True, 2)
 
 
-@pytest.mark.parametrize("outcome", [RETRY, DEAD], ids=["retry", "dead"])
-def test_message_whose_own_headers_fill_the_frame_is_parked_by_the_queue_itself(outcome):
-    assert settled(outcome, headers=HUGE) == [("reject", 7, False)]
+HUGE = {"blob": "x" * 131_000, "tenant": "blue"}
+SENT_ON = [RETRY, DEAD, Suspect()]
 
 
-@pytest.mark.parametrize("outcome", [RETRY, DEAD], ids=["retry", "dead"])
-def test_message_that_the_queue_would_lose_by_parking_it_is_kept(outcome):
-    channel = Channel()
-    with pytest.raises(NotAccepted, match="leave no room"):
-        settled(outcome, channel, queue_parks=False, headers=HUGE)
-    assert channel.calls == []
+@pytest.mark.parametrize("disposal", SENT_ON)
+def test_message_whose_own_headers_fill_the_frame_is_parked_by_the_queue_itself(disposal):
+    assert isinstance(planned(disposal, headers=HUGE), Park)
 
 
 def test_limit_is_that_of_the_connection():
-    assert settled(RETRY, Channel(frame_max=4096), headers={"blob": "x" * 4000}) == [("reject", 7, False)]
+    assert isinstance(planned(RETRY, headers={"blob": "x" * 4000}, frame_max=4096), Park)
+
+
+def test_retry_that_cannot_be_sent_is_told_as_the_dead_letter_that_it_becomes():
+    assert planned(RETRY, headers=HUGE).instead.reason is DeadReason.REJECTED
+    assert planned(RETRY).instead is None
+
+
+@pytest.mark.parametrize("disposal", SENT_ON)
+def test_message_that_the_queue_would_lose_by_parking_is_parked_without_its_largest_headers(disposal):
+    plan = planned(disposal, queue_parks=False, headers=HUGE)
+    headers = plan.properties.headers
+    assert plan.exchange == "the.dead"
+    assert "blob" not in headers
+    assert (headers["redrive-dropped"], headers["tenant"]) == ("blob", "blue")
+    assert frame_size(plan.properties) <= 131_072
+
+
+def test_message_that_cannot_be_sent_round_is_put_back_in_its_place():
+    assert planned(GiveBack(), headers=HUGE) == Return()

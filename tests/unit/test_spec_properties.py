@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rearranging import places, put
 
 from redrive.spec import SpecError, format_duration, parse_connection, parse_consumer, parse_duration, parse_redrive
 
@@ -37,22 +38,6 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=4),
     max_leaves=8,
 )
-
-
-def places(value, path=()):
-    """List the path of everything in an object, so that a test can put something else there."""
-    yield path
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in children:
-        yield from places(child, (*path, key))
-
-
-def put(value, path, new):
-    if not path:
-        return new
-    copy = value.copy()
-    copy[path[0]] = put(value[path[0]], path[1:], new)
-    return copy
 
 
 def refuses_or_accepts(parser, body):

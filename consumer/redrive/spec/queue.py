@@ -20,6 +20,9 @@ LONGEST_NAME_OF_DEFAULT_QUEUE = LONGEST_QUEUE_NAME - 63 - len(".")
 # Redrive's own names, and the broker's own.
 _TAKEN = ("redrive.", "amq.")
 
+# By such an argument a binding says for which consumer it was made: who wrote one could claim another's.
+_MARKS = "x-redrive-"
+
 _INT64 = 2**63
 
 _short_string = text(1, 255, in_bytes=True, controls=False)
@@ -137,6 +140,10 @@ def _parse_arguments(raw: object, path: str) -> tuple[tuple[str, str | int], ...
     if len(arguments) > 32:
         raise SpecError(path, f"must have at most 32 arguments, got {len(arguments)}")
     for key in arguments:
+        if str(key).startswith(_MARKS):
+            raise SpecError(
+                path, f'must have no keys that begin "{_MARKS}": those are Redrive\'s own marks, got {show(key)}'
+            )
         if not 1 <= len(string(key, path)) <= 128 or len(key.encode()) > 255:
             raise SpecError(path, f"must have keys of 1 to 128 characters and at most 255 bytes, got {show(key)}")
     return tuple((key, _argument(arguments[key], f"{path}.{key}")) for key in sorted(arguments))

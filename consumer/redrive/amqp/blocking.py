@@ -1,49 +1,46 @@
-"""The door to RabbitMQ's AMQP: nobody else knows the client library.
+"""The plain half of the door: one blocking connection, for declaring, for tools, for tests.
 
-This is the plain half of it, one blocking connection: for declaring, for tools, for tests. What the broker refuses
-costs the channel, and with it every delivery that was fetched there. So declaring, publishing and consuming have a
-channel each. One that is gone is made anew, except the consuming one: an old delivery's tag would mean another message.
+What the broker refuses costs the channel, and with it every delivery that was fetched there. So declaring, publishing
+and consuming have a channel each. One that is gone is made anew, except the consuming one: an old delivery's tag would
+mean another message.
 
 Every wait ends: connecting by its timeout, a broker that has gone silent by the heartbeat, one that blocks publishers
-by `BLOCKED_SECONDS`. Errors are ours, and hold no password.
+by `BLOCKED_SECONDS`, one that is alive and answers nothing by `ANSWER_SECONDS`: a queue without a majority of its nodes
+confirms nothing. Errors are ours, and hold no password.
 """
 
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any
 
 import pika
-import pika.data
 from pika import exceptions as foreign
 
 from redrive import errors
+from redrive.amqp.wire import connection_parameters, explain, read_delivery, to_pika
 from redrive.delivery import Delivery
 from redrive.elements import Binding, Exchange, Queue
-from redrive.endpoints import Endpoint, tls_context
-from redrive.field_tables import decode_table, encode_float
+from redrive.endpoints import Endpoint
 from redrive.properties import Properties
 
-CONNECT_SECONDS = 10
-HEARTBEAT_SECONDS = 30
-BLOCKED_SECONDS = 60
+# So many at most does a quorum queue give back in the order in which it had delivered them.
+_PORTION = 32
 
-_encode_other_value = pika.data.encode_value
+# Longer than BLOCKED_SECONDS: who is only blocked is told so.
+ANSWER_SECONDS = 90
 
-
-def _encode_value(pieces: list[bytes], value: object) -> int:
-    if not isinstance(value, float):
-        return int(_encode_other_value(pieces, value))
-    pieces.append(encode_float(value))
-    return len(pieces[-1])
-
-
-# The library's own reader ends the connection over some headers, and its writer knows no floats; see `field_tables`.
-pika.data.decode_table = decode_table
-pika.data.encode_value = _encode_value
+# To say good-bye; whoever does not answer that is left.
+CLOSE_SECONDS = 10
 
 _TOPOLOGY = {404: errors.NotFound, 403: errors.AccessRefused, 405: errors.Conflict, 406: errors.Conflict}
+
+
+class _NoAnswerError(foreign.AMQPConnectionError):  # type: ignore[misc]  # the library has no annotations
+    """Ends the library's wait, and the connection: an answer that came later would be taken for the next one's."""
 
 
 class Amqp:
@@ -53,7 +50,8 @@ class Amqp:
         self._where = ", ".join(map(str, endpoints))
         self._vhost = endpoints[0].vhost if endpoints else ""
         with self._translated("connecting"):
-            self._connection = pika.BlockingConnection([_parameters(endpoint, tls, name) for endpoint in endpoints])
+            parameters = [connection_parameters(endpoint, tls, name) for endpoint in endpoints]
+            self._connection = pika.BlockingConnection(parameters)
         self._channels: dict[str, Any] = {}
 
     def __enter__(self) -> "Amqp":
@@ -71,6 +69,11 @@ class Amqp:
     @property
     def cluster_name(self) -> str:
         return str(self._server_properties.get("cluster_name", ""))
+
+    @property
+    def gone(self) -> bool:
+        """Whether the connection was lost: nothing more can be done with it."""
+        return not self._connection.is_open
 
     @property
     def frame_max(self) -> int:
@@ -115,10 +118,16 @@ class Amqp:
             return False
         return True
 
-    def delete_queue(self, name: str, *, only_if_empty: bool = False) -> None:
-        """Delete a queue, with what is in it unless told otherwise; one that is not there counts as deleted."""
-        with suppress(errors.NotFound), self._channel("declare", f"deleting queue {name!r}") as channel:
-            channel.queue_delete(name, if_empty=only_if_empty)
+    def delete_queue(self, name: str) -> int:
+        """Delete a queue with what is in it, and say how many messages waited there; 0 where there is no such queue.
+
+        Only what is empty to delete cannot be asked for: over a quorum queue the broker closes the connection then.
+        """
+        try:
+            with self._channel("declare", f"deleting queue {name!r}") as channel:
+                return int(channel.queue_delete(name).method.message_count)
+        except errors.NotFound:
+            return 0
 
     def publish(self, exchange: str, routing_key: str, body: bytes, properties: Properties) -> None:
         """Return when a queue has taken the message for good; raise NotAccepted when none has."""
@@ -127,12 +136,41 @@ class Amqp:
 
     def consume(self, queue: str, *, prefetch: int, patience: float) -> Iterator[Delivery | None]:
         """Take messages as they come, and None whenever none came for `patience` seconds. Ends when closed."""
-        with self._channel("consume", f"consuming from {queue!r}") as channel:
-            channel.basic_qos(prefetch_count=prefetch)
-            for method, properties, body in channel.consume(queue, inactivity_timeout=patience):
-                yield None if method is None else _delivery(method, properties, body)
+        with self._lasting_channel("consume", f"consuming from {queue!r}") as channel:
+            with self._in_time(ANSWER_SECONDS):
+                channel.basic_qos(prefetch_count=prefetch)
+            messages = channel.consume(queue, inactivity_timeout=patience)
+            with self._in_time(ANSWER_SECONDS + patience):  # the first step asks the broker; the others only wait
+                first = list(islice(messages, 1))
+            for method, properties, body in chain(first, messages):
+                yield None if method is None else read_delivery(method, properties, body)
         # The library ends its loop in silence when the broker cancels the consumer.
         raise errors.Unreachable(f"the broker cancelled the consumer of queue {queue!r}: was the queue deleted?")
+
+    def take(self, queue: str, *, at_most: int, patience: float) -> list[Delivery]:
+        """Take up to so many messages, fewer when none came for `patience` seconds, and consume no longer.
+
+        They are held until they are settled, so that the next call takes those behind them.
+        """
+        taken: list[Delivery] = []
+        for delivery in self.consume(queue, prefetch=at_most, patience=patience):
+            if delivery is not None:
+                taken.append(delivery)
+            if delivery is None or len(taken) == at_most:
+                break
+        self.cancel()
+        return taken
+
+    def give_back(self, queue: str, tags: Sequence[int]) -> None:
+        """Give back what is held of one `take`, in its order; older ones must be given back before.
+
+        A quorum queue forgets the order of what it is given back at once, as soon as that is more than 32 messages.
+        So they are given back in portions, and the queue is asked something between them: it is done with one then.
+        """
+        for last in dict.fromkeys((*tags[_PORTION - 1 :: _PORTION], *tags[-1:])):
+            with self._fetching("giving back") as channel:
+                channel.queue_declare(queue, passive=True)
+                channel.basic_nack(last, multiple=True, requeue=True)
 
     def cancel(self) -> None:
         """Stop consuming, and give back what was fetched and not handed out."""
@@ -156,7 +194,8 @@ class Amqp:
     def close(self) -> None:
         with suppress(foreign.AMQPError):
             if self._connection.is_open:
-                self._connection.close()
+                with self._in_time(CLOSE_SECONDS):
+                    self._connection.close()
 
     @property
     def _server_properties(self) -> dict[str, object]:
@@ -165,20 +204,44 @@ class Amqp:
 
     @contextmanager
     def _channel(self, purpose: str, doing: str) -> Iterator[Any]:
+        with self._translated(doing), self._in_time(ANSWER_SECONDS):
+            yield self._open(purpose)
+
+    @contextmanager
+    def _lasting_channel(self, purpose: str, doing: str) -> Iterator[Any]:
+        """As `_channel`, for work that has no end: only the opening is timed."""
         with self._translated(doing):
-            channel = self._channels.get(purpose)
-            if channel is None or channel.is_closed:
-                channel = self._channels[purpose] = self._connection.channel()
-                if purpose == "publish":
-                    channel.confirm_delivery()
+            with self._in_time(ANSWER_SECONDS):
+                channel = self._open(purpose)
             yield channel
+
+    def _open(self, purpose: str) -> Any:  # noqa: ANN401 - the library's own type, which has no annotations
+        channel = self._channels.get(purpose)
+        if channel is None or channel.is_closed:
+            channel = self._channels[purpose] = self._connection.channel()
+            if purpose == "publish":
+                channel.confirm_delivery()
+        return channel
+
+    @contextmanager
+    def _in_time(self, seconds: float) -> Iterator[None]:
+        """End the connection when this takes longer. The library's own timers run only where it waits for messages."""
+        if self.gone:
+            yield  # what is tried now fails at once
+            return
+        inner = self._connection._impl
+        timer = inner._adapter_call_later(seconds, partial(inner._terminate_stream, _NoAnswerError(seconds)))
+        try:
+            yield
+        finally:
+            inner._adapter_remove_timeout(timer)
 
     @contextmanager
     def _fetching(self, doing: str) -> Iterator[Any]:
         channel = self._channels.get("consume")
         if channel is None or channel.is_closed:
             raise errors.Unreachable(f"{doing}: the channel is gone, and the broker has taken its deliveries back")
-        with self._translated(doing):
+        with self._translated(doing), self._in_time(ANSWER_SECONDS):
             yield channel
 
     @contextmanager
@@ -192,72 +255,15 @@ class Amqp:
             raise errors.NotAccepted(f"{doing}: no queue is bound for it") from error
         except foreign.NackError as error:
             raise errors.NotAccepted(f"{doing}: the queue did not take it") from error
+        except _NoAnswerError as error:
+            raise errors.Unreachable(
+                f"{doing}: {self._where} is there and gave no answer in time: has a queue lost most of its nodes?"
+            ) from error
         except foreign.AMQPConnectionError as error:
-            raise self._explain(doing, error) from error
+            raise explain(error, doing=doing, where=self._where, vhost=self._vhost) from error
         except (OSError, ssl.SSLError) as error:
             raise errors.Unreachable(f"{doing}: no connection to {self._where} ({error.strerror or error})") from error
+        except UnicodeError as error:
+            raise errors.BrokerError(f"{doing}: something in it cannot be encoded ({type(error).__name__})") from error
         except foreign.AMQPError as error:
             raise errors.BrokerError(f"{doing}: {type(error).__name__}") from error
-
-    def _explain(self, doing: str, error: foreign.AMQPConnectionError) -> errors.BrokerError:
-        match error:
-            case foreign.ProbableAuthenticationError() | foreign.AuthenticationError():
-                return errors.AccessRefused(f"{doing}: {self._where} does not know this user or password")
-            case foreign.ProbableAccessDeniedError():
-                return errors.AccessRefused(f"{doing}: this user may not enter the vhost {self._vhost!r}")
-            case foreign.ConnectionClosedByBroker() if error.reply_code in (403, 530):
-                kind = errors.NotFound if "not found" in error.reply_text else errors.AccessRefused
-                return kind(f"{doing}: {error.reply_text}")
-            case foreign.ConnectionBlockedTimeout():
-                return errors.Unreachable(f"{doing}: the broker blocks publishers: it is short of memory or disk")
-            case foreign.ConnectionClosedByBroker():
-                return errors.Unreachable(f"{doing}: {self._where} closed the connection: {error.reply_text}")
-            case _:
-                return errors.Unreachable(f"{doing}: no connection to {self._where} ({_root_of(error)})")
-
-
-def _root_of(error: BaseException) -> str:
-    """The library wraps what the system said, some levels deep."""
-    while isinstance(inner := getattr(error, "exception", next(iter(error.args), None)), BaseException):
-        error = inner
-    return getattr(error, "strerror", None) or type(error).__name__
-
-
-def to_pika(properties: Properties) -> Any:  # noqa: ANN401 - the library's own type, which has no annotations
-    fields = {name: getattr(properties, name) for name in _FIELDS}
-    return pika.BasicProperties(**fields, headers=dict(properties.headers) or None)
-
-
-def from_pika(properties: Any) -> Properties:  # noqa: ANN401
-    """Take what came over the wire as it is; `redrive.properties.clean` makes sense of it."""
-    return Properties(**{name: getattr(properties, name) for name in _FIELDS}, headers=properties.headers or {})
-
-
-_FIELDS = tuple(name for name in Properties.__slots__ if name != "headers")
-
-
-def _delivery(method: Any, properties: Any, body: bytes) -> Delivery:  # noqa: ANN401
-    return Delivery(
-        tag=method.delivery_tag,
-        exchange=method.exchange,
-        routing_key=method.routing_key,
-        redelivered=method.redelivered,
-        body=body,
-        properties=from_pika(properties),
-    )
-
-
-def _parameters(endpoint: Endpoint, tls: ssl.SSLContext | None, name: str) -> Any:  # noqa: ANN401
-    options = pika.SSLOptions(tls or tls_context(), endpoint.host) if endpoint.secure else None
-    return pika.ConnectionParameters(
-        host=endpoint.host,
-        port=endpoint.port,
-        virtual_host=endpoint.vhost,
-        credentials=pika.PlainCredentials(endpoint.user, endpoint.password, erase_on_connect=True),
-        ssl_options=options,
-        heartbeat=HEARTBEAT_SECONDS,
-        blocked_connection_timeout=BLOCKED_SECONDS,
-        socket_timeout=CONNECT_SECONDS,
-        stack_timeout=CONNECT_SECONDS,
-        client_properties={"connection_name": name} if name else None,
-    )

@@ -1,0 +1,247 @@
+"""One channel that consumes: its deliveries, and what may be done to them.
+
+An innocent message must not look like one that killed its worker, so nothing may come back as redelivered only because
+a consumer ended. But a broker takes back what is on its way to a consumer that ends. So nothing is acknowledged first,
+until the prefetch is full or the queue is empty, and nothing is on its way.
+
+A quorum queue takes 32 acknowledgements at a time from a channel. What is beyond waits in the channel, although that
+answers other questions meanwhile, and is forgotten when the channel ends. Only the answer to a cancel comes from the
+queue itself, behind all that was sent to it before. See `barrier`.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import partial
+from itertools import takewhile
+from typing import Any, Protocol
+
+from redrive.amqp.frames import encode_ack
+from redrive.amqp.loop import Broken, unswallowed
+from redrive.amqp.scout import look_for
+from redrive.delivery import Delivery
+from redrive.runtime.ports import Loop, Timer
+
+MOST_PREFETCH = 65_535  # what the protocol has room for; zero would mean no limit
+
+# So many acknowledgements are with the queue when the channel has read them; more of them need some rest.
+FEW = 30
+REST_SECONDS = 0.2
+
+# How often it is looked whether anything is still on its way to us, and for how long: others may hold up the queue.
+LOOK_SECONDS = 0.005
+PATIENCE_SECONDS = 1.0
+
+
+def bound_prefetch(prefetch: int) -> int:
+    return max(1, min(prefetch, MOST_PREFETCH))
+
+
+class Phase(Enum):
+    """Where a session is. Something can come while it is starting, taking or ending."""
+
+    OPENING = auto()
+    IDLE = auto()
+    STARTING = auto()
+    TAKING = auto()
+    ENDING = auto()
+    CANCELLED = auto()
+    GONE = auto()
+
+
+class Keeper(Protocol):
+    """Who is told what becomes of a session."""
+
+    def session_idle(self, session: "ChannelSession") -> None:
+        """The channel is open, and no consumer is on it."""
+
+    def session_taking(self, session: "ChannelSession") -> None: ...
+
+    def session_cancelled(self, session: "ChannelSession") -> None: ...
+
+    def session_lost(self, session: "ChannelSession", error: BaseException) -> None:
+        """Its channel or its connection is gone."""
+
+    def session_closed(self, session: "ChannelSession") -> None:
+        """It was closed by whoever had it."""
+
+
+class ChannelSession:
+    """The `Session` of `redrive.runtime.ports`. `is_known`: whoever takes its deliveries has heard of it."""
+
+    def __init__(
+        self,
+        connection: Any,  # noqa: ANN401 - the library's own type
+        queue: str,
+        *,
+        loop: Loop,
+        keeper: Keeper,
+        delivered: Callable[["ChannelSession", Delivery], None],
+    ) -> None:
+        self._connection = connection
+        self._queue = queue
+        self._loop = loop
+        self._keeper = keeper
+        self._delivered = delivered
+        self.phase = Phase.OPENING
+        self.prefetch = 1
+        self.is_known = False
+        self._tag = ""
+        self._unacked: dict[int, None] = {}  # the deliveries of the consumer that is there now
+        self._put_off: list[Callable[[], None]] | None = None  # what waits for the end of a consumer
+        self._patience: Timer | None = None  # until the end of a consumer that has not been asked for yet
+        self._told = 0  # acknowledgements that we sent
+        self._heard = 0  # those among them that the queue has, for all we know
+        self._channel = connection.channel(on_open_callback=unswallowed(self._on_open))
+        self._channel.add_on_close_callback(unswallowed(self._on_close))
+
+    # What the runtime may do.
+
+    def ack(self, tag: int, *, multiple: bool) -> None:
+        if self._put_off is not None:
+            self._put_off.append(partial(self.ack, tag, multiple=multiple))
+        elif self._is_usable():
+            self._settled(tag, multiple=multiple)
+            self._connection.send([encode_ack(self._channel.channel_number, tag, multiple=multiple)])
+
+    def reject(self, tag: int, *, requeue: bool) -> None:
+        if self._put_off is not None:
+            self._put_off.append(partial(self.reject, tag, requeue=requeue))
+        elif self._is_usable():
+            self._settled(tag, multiple=False)
+            self._channel.basic_reject(tag, requeue)
+
+    def barrier(self, call: Callable[[], None]) -> None:
+        if self._put_off is not None:
+            self._put_off.append(partial(self.barrier, call))
+        elif self._told - self._heard <= FEW:
+            self._ask(call)
+        else:
+            self._ask(partial(self._rest, self._told, call))
+
+    def close(self) -> None:
+        if self.phase is not Phase.GONE:
+            is_usable = self._is_usable()
+            self.phase = Phase.GONE
+            if is_usable:
+                self._channel.close()
+            self._keeper.session_closed(self)
+
+    def _settled(self, tag: int, *, multiple: bool) -> None:
+        self._told += 1
+        self._unacked.pop(tag, None)
+        if multiple:
+            for one in list(takewhile(lambda one: one < tag, self._unacked)):
+                del self._unacked[one]
+
+    def _ask(self, call: Callable[[], None]) -> None:
+        """Ask for something harmless that the channel answers in its turn: the prefetch of consumers to come."""
+        if self._is_usable():
+            self._channel.basic_qos(prefetch_count=self.prefetch, callback=unswallowed(lambda _frame: call()))
+
+    def _rest(self, told: int, call: Callable[[], None]) -> None:
+        def go_on() -> None:
+            self._heard = max(self._heard, told)
+            self._ask(call)
+
+        self._loop.later(REST_SECONDS, go_on)
+
+    # What its keeper has it do.
+
+    def begin_taking(self, prefetch: int) -> None:
+        self.phase = Phase.STARTING
+        self.prefetch = prefetch
+        self._unacked.clear()
+        self._channel.basic_qos(prefetch_count=prefetch)
+        answered = unswallowed(self._on_consume_ok)
+        self._tag = self._channel.basic_consume(self._queue, _never, callback=answered)
+
+    def end_taking(self) -> None:
+        self.phase = Phase.ENDING
+        self._put_off = []
+        self._patience = self._loop.later(PATIENCE_SECONDS, self._cancel)
+        self._look()
+
+    def is_quiet(self) -> bool:
+        """Say whether nothing can come from it."""
+        return self.phase not in (Phase.STARTING, Phase.TAKING, Phase.ENDING)
+
+    def _look(self) -> None:
+        """Cancel once nothing is on its way to us; what is published in this very moment may be."""
+
+        def answered(ready: int | None) -> None:
+            if ready and len(self._unacked) < self.prefetch:
+                self._loop.later(LOOK_SECONDS, self._look)
+            else:
+                self._cancel()
+
+        if len(self._unacked) >= self.prefetch:
+            self._cancel()
+        elif self._patience is not None:
+            look_for(self._connection, self._queue, answered)
+
+    def _cancel(self) -> None:
+        patience, self._patience = self._patience, None
+        if patience is None or self.phase is not Phase.ENDING or not self._is_usable():
+            return  # it was cancelled already, or nothing is there to cancel
+        patience.cancel()
+        self._channel.basic_cancel(self._tag, unswallowed(partial(self._on_cancel_ok, self._told)))
+
+    def _catch_up(self) -> None:
+        """Do what was put off."""
+        put_off, self._put_off = self._put_off or [], None
+        for call in put_off:
+            call()
+
+    def _is_usable(self) -> bool:
+        # The library tells of a lost connection one channel after the other: others look open meanwhile.
+        return self.phase is not Phase.GONE and bool(self._channel.is_open and self._connection.is_open)
+
+    # What the library tells.
+
+    def _on_open(self, channel: Any) -> None:  # noqa: ANN401
+        if self.phase is Phase.GONE:
+            channel.close()
+            return
+        self._connection.intake.takers[channel.channel_number] = self._on_delivery
+        channel.add_on_cancel_callback(unswallowed(self._on_cancel))
+        self.phase = Phase.IDLE
+        self._keeper.session_idle(self)
+
+    def _on_consume_ok(self, _frame: Any) -> None:  # noqa: ANN401
+        if self.phase is Phase.STARTING:
+            self.phase = Phase.TAKING
+            self._keeper.session_taking(self)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        if self.phase is Phase.GONE:
+            return
+        self._unacked[delivery.tag] = None
+        try:  # the hottest path of all: no wrapper
+            self._delivered(self, delivery)
+        except Exception as error:
+            raise Broken from error
+
+    def _on_cancel_ok(self, told: int, _frame: Any) -> None:  # noqa: ANN401
+        if self.phase is Phase.ENDING:
+            self._heard = max(self._heard, told)
+            self.phase = Phase.IDLE
+            self._catch_up()
+            self._keeper.session_idle(self)
+
+    def _on_cancel(self, frame: Any) -> None:  # noqa: ANN401
+        """The broker ended the consumer; that we asked for its end too makes no difference."""
+        if frame.method.consumer_tag == self._tag and not self.is_quiet():
+            self.phase = Phase.CANCELLED
+            self._catch_up()
+            self._keeper.session_cancelled(self)
+
+    def _on_close(self, channel: Any, error: BaseException) -> None:  # noqa: ANN401
+        self._connection.intake.forget(channel.channel_number)
+        if self.phase is not Phase.GONE:
+            self.phase = Phase.GONE
+            self._keeper.session_lost(self, error)
+
+
+def _never(*_delivery: object) -> None:
+    """What the library would call; the connection tells us of deliveries itself."""
+    raise Broken

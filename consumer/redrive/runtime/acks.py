@@ -1,0 +1,54 @@
+"""Which deliveries of one session are in our hands, and which are done but not acknowledged yet.
+
+An acknowledgement with `multiple` speaks for every delivery up to its tag, so it may go only as far as no delivery is
+still in our hands. What is done beyond that is acknowledged one by one, or waits until the gap has closed.
+"""
+
+from typing import Generic, TypeVar
+
+from redrive.runtime.ports import Session
+
+T = TypeVar("T")
+
+
+class Book(Generic[T]):
+    """The deliveries of one session by their tags. Tags rise, so the first one in the book is the oldest."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.held: dict[int, T] = {}
+        self._done: dict[int, T] = {}
+
+    @property
+    def pending(self) -> int:
+        """Say how many acknowledgements have not been sent."""
+        return len(self._done)
+
+    @property
+    def settled(self) -> bool:
+        return not self.held and not self._done
+
+    @property
+    def unheard(self) -> list[T]:
+        """List all that the broker knows nothing of: what we hold, and what is done and not acknowledged."""
+        return [*self.held.values(), *self._done.values()]
+
+    def done(self, tag: int, item: T) -> None:
+        """Have what has left our hands acknowledged with the next ones."""
+        self._done[tag] = item
+
+    def acknowledge(self) -> None:
+        """Tell the broker of all that is done."""
+        self.acknowledge_together()
+        for tag in self._done:
+            self.session.ack(tag, multiple=False)
+        self._done.clear()
+
+    def acknowledge_together(self) -> None:
+        """Tell the broker of as much as one acknowledgement can speak for."""
+        oldest = next(iter(self.held), None)
+        covered = list(self._done) if oldest is None else [tag for tag in self._done if tag < oldest]
+        if covered:
+            self.session.ack(max(covered), multiple=True)
+            for tag in covered:
+                del self._done[tag]

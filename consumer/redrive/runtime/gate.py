@@ -1,0 +1,107 @@
+"""The gate between the queue and us: how many messages may be in our hands, when none may come, and what goes round.
+
+What goes round is sent to the end of the queue and may come back to us. Never while taking is about to end: it could be
+on its way to us already when that happens. The broker would take it back, marked as redelivered: one that was given
+back without a mark would be a suspect, and a suspect would have killed its worker.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from redrive.runtime.held import Held
+from redrive.runtime.ports import Consumer, Loop
+from redrive.runtime.prefetch import Pace, choose_prefetch, is_worth_changing
+from redrive.runtime.settling import Settling
+from redrive.settle import GiveBack, Suspect
+
+# So many messages in a row that are no suspects, and the worker expects no more of them.
+CALM_AFTER = 16
+
+# How often the prefetch is thought over: soon at first, for the first runs of a handler are its slowest.
+FIRST_LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.5
+
+
+class Gate:
+    """Open, or closed by `pause` until the next `take`."""
+
+    def __init__(self, concurrency: int, *, loop: Loop, consumer: Consumer, settling: Settling) -> None:
+        self._concurrency = concurrency
+        self._loop = loop
+        self._consumer = consumer
+        self._settling = settling
+        self._pace = Pace()
+        self._calm = CALM_AFTER  # messages in a row that were no suspects
+        self._look_at = loop.now()
+        self._look_again = FIRST_LOOK_SECONDS
+        self._is_closed = False
+        self._is_closing = False
+        self._put_off: list[tuple[Held, GiveBack | Suspect]] = []
+        self.prefetch = choose_prefetch(concurrency, self._pace)
+        self._tell_settling()
+
+    def pause(self, call: Callable[[], None]) -> None:
+        """Take nothing more, and call when nothing more comes."""
+        self._settling.flush()  # the sooner the broker has them, the sooner it can say so
+        self._is_closing = self._is_closed = True
+        self._consumer.pause(partial(self._paused, call))
+
+    def take(self, prefetch: int) -> None:
+        """Take at most so many at once, also after a pause."""
+        self.prefetch = prefetch
+        self._tell_settling()
+        self._consumer.resume(prefetch=prefetch)
+        self._is_closed = False
+        self._send_what_was_put_off()  # whoever was told to pause is not any more
+
+    def take_one_by_one(self) -> None:
+        """Have the next suspect come to empty hands."""
+        if self.prefetch != 1 or self._is_closed:
+            self.take(1)
+
+    def send_round(self, held: Held, disposal: GiveBack | Suspect) -> None:
+        """Send it to the end of the queue, if need be a little later."""
+        if self._is_closing:
+            self._put_off.append((held, disposal))
+        else:
+            self._settling.settle(held, disposal)
+
+    def forget_lost(self) -> None:
+        """Send nothing round that the broker has taken back."""
+        self._put_off = [(held, disposal) for held, disposal in self._put_off if held.is_ours]
+
+    def note_suspect(self) -> None:
+        self._calm = 0
+
+    def note_innocent(self) -> None:
+        self._calm += 1
+
+    def note_run(self, seconds: float) -> None:
+        self._pace.note_run(seconds)
+
+    def note_size(self, size: int) -> None:
+        self._pace.note_size(size)
+
+    def think_over(self) -> None:
+        """Go over to another prefetch, if that matters, and if no suspects are about."""
+        now = self._loop.now()
+        if now < self._look_at or self._calm < CALM_AFTER:
+            return
+        self._look_at = now + self._look_again
+        self._look_again = min(LOOK_SECONDS, 2 * self._look_again)
+        wanted = choose_prefetch(self._concurrency, self._pace)
+        if is_worth_changing(self.prefetch, wanted):
+            self.take(wanted)
+
+    def _tell_settling(self) -> None:
+        self._settling.expect(self.prefetch, ahead=max(0, self.prefetch - self._concurrency))
+
+    def _paused(self, call: Callable[[], None]) -> None:
+        self._send_what_was_put_off()
+        call()
+
+    def _send_what_was_put_off(self) -> None:
+        self._is_closing = False
+        put_off, self._put_off = self._put_off, []
+        for held, disposal in put_off:
+            self._settling.settle(held, disposal)
