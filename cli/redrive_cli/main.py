@@ -1,0 +1,61 @@
+"""The command line: `redrive COMMAND`. Each family of commands is a file of its own, and is only mounted here.
+
+Whatever goes wrong is one sentence on standard error and an exit code: 2 where something must be changed first, else 1.
+A traceback would be our own fault.
+"""
+
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit("error: the command line is not installed: `pip install 'redrive[cli]'`")
+
+from redrive.errors import RedriveError
+from redrive_cli.dev import dev
+from redrive_cli.errors import CliError, exit_code
+
+# Tracebacks that show the values of variables would show passwords.
+app = typer.Typer(
+    name="redrive",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"redrive {version('redrive')}")
+        raise typer.Exit
+
+
+@app.callback()
+def redrive(
+    _version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
+
+
+app.command()(dev)
+
+
+def main() -> None:
+    # A character that the terminal does not have is no reason to end.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="redrive")
+    except (CliError, RedriveError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(exit_code(error))
+    except BrokenPipeError:  # whoever read it has gone; the interpreter would complain when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

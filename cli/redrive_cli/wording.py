@@ -1,0 +1,81 @@
+"""What became of a message, as words: pure, so that both the screen and its tests read them.
+
+Ids and errors come from outside. Nothing in them may steer a terminal or look like another line, so they are cleaned
+here, before anybody prints them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from redrive.spec import format_duration
+from redrive_cli.worker_lines import OUTCOMES, Told
+
+# A part of a line, and the style in which it is shown.
+Part = tuple[str, str]
+
+# A UUID. Longer ids push their own line aside, and no other.
+WIDEST_ID = 36
+
+_STYLES = {"done": "green", "retry": "yellow", "snooze": "cyan", "dead": "bold red"}
+_LEVELS = {"warning": "yellow", "error": "bold red"}
+_COUNTED = {"done": "done", "retry": "retried", "snooze": "snoozed", "dead": "dead"}
+_DIM = "dim"
+
+# Control characters, and those that turn the direction of what follows.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Make text from outside harmless to a terminal, and one line."""
+    return _STEERING.sub("\ufffd", text.replace("\n", " "))
+
+
+def say_line(told: Told, *, max_attempts: int, width: int, worker: str = "") -> Iterator[Part]:
+    """Say one line of a worker's log; `width` is that of the column of ids, `worker` which one it was."""
+    yield f"{told.time.astimezone():%H:%M:%S}" if told.time else "--:--:--", _DIM
+    if worker:
+        yield f"  {worker}", _DIM
+    if told.id:
+        yield f"  {clean(told.id):<{width}}", ""
+        yield f"  {told.text('attempt')}/{max_attempts}", _DIM
+    yield from _say_outcome(told) if told.is_outcome else _say_other(told)
+
+
+def say_delay(seconds: float) -> str:
+    if seconds < 60:
+        return f"{round(seconds, 1):g} s"
+    return format_duration(timedelta(seconds=round(seconds)))
+
+
+def say_tally(counts: Mapping[str, int]) -> str:
+    """Say how many of each there were; snoozes only where there were any."""
+    shown = (outcome for outcome in OUTCOMES if counts.get(outcome) or outcome != "snooze")
+    return ", ".join(f"{_COUNTED[outcome]} {counts.get(outcome, 0)}" for outcome in shown)
+
+
+def _say_outcome(told: Told) -> Iterator[Part]:
+    seconds = told.number("delaySeconds")
+    delay = "" if seconds is None else say_delay(seconds)
+    match told.event:
+        case "done":
+            words = "✔ done"
+        case "retry":
+            words = f"↻ retry in {delay}" if delay else "↻ retry"
+        case "snooze":
+            words = f"z snooze for {delay}" if delay else "z snooze"
+        case _:
+            words = f"✖ dead: {clean(told.text('reason'))}"
+    yield f"  {words}", _STYLES[told.event]
+    error = ": ".join(filter(None, (clean(told.text("errorType")), clean(told.text("error")))))
+    if error:
+        yield f"  ({error})", ""
+
+
+def _say_other(told: Told) -> Iterator[Part]:
+    """Say what is not about the fate of a message: whatever a worker tells, today or in another version."""
+    style = _LEVELS.get(told.level, _DIM)
+    yield f"  {clean(told.event)}", style
+    for name, fact in told.facts.items():
+        if name not in ("id", "attempt"):
+            yield f"  {clean(name)}={clean(str(fact))}", style
