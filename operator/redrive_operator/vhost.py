@@ -1,0 +1,282 @@
+"""The broker's side of a turn: one reading of a vhost, and everything mended that its consumers need.
+
+With the management API a turn in which nothing is wrong opens no AMQP connection. Without it everything is declared
+again, which is harmless, but not free: so only now and then.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from redrive.adoption import NeedsPolicy, judge_queue, queue_parks
+from redrive.amqp import OnDemand
+from redrive.drift import sort_bindings
+from redrive.elements import Binding
+from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable, Unsupported
+from redrive.ladder import ORPHANS, places_for
+from redrive.management import Management
+from redrive.orphans import reclaim
+from redrive.patience import refuse_single_active, warn_of_timeout
+from redrive.provision import Ask, ensure_consumers, ensure_vhost
+from redrive.reading import Reading
+from redrive.spec import Consumer
+from redrive.topology import Owner, Wanted, dead_queue_name
+from redrive.workshop import Report
+from redrive_operator.credentials import Access
+from redrive_operator.explaining import explain_topology
+from redrive_operator.observation import BrokerSeen, MessagesSeen, Problem, TopologySeen
+from redrive_operator.reasons import TopologyReason
+from redrive_operator.registry import DeskKey, Entry
+from redrive_operator.status import read_bindings
+from redrive_operator.subject import Key
+
+# New queues of one batch are waited for together, and what fails with the connection costs one batch.
+BATCH = 200
+
+# Looked through at once; what is behind them waits until these are gone. They are read in windows, not all at once.
+MOST_ORPHANS = 100_000
+
+# After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time.
+ORPHANS_SECONDS = 120.0
+
+LOGGER = logging.getLogger(__name__)
+
+Losers = Callable[[Reading | None], Mapping[Key, Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One consumer to provide for. `expected` says that it was complete before: what is missing now is drift."""
+
+    entry: Entry
+    consumer: Consumer
+    expected: bool
+
+    @property
+    def key(self) -> Key:
+        return self.entry.key
+
+
+@dataclass(frozen=True, slots=True)
+class VhostSeen:
+    """What a turn found and did. No `reading` means that nobody could list what is there."""
+
+    broker: BrokerSeen
+    reading: Reading | None = None
+    topologies: Mapping[Key, TopologySeen] = field(default_factory=dict)
+    losers: Mapping[Key, Problem] = field(default_factory=dict)
+    reclaimed: Mapping[Key, int] = field(default_factory=dict)
+    ready: Mapping[str, int] = field(default_factory=dict)  # by queue, where nobody could list what is there
+
+    def parks(self, consumer: Consumer) -> bool:
+        """Say whether the queue itself parks as it is after this turn; one that was made in it has all it needs."""
+        wanted = Wanted.of(consumer)
+        if self.reading is None or wanted.queue not in self.reading.queues:
+            return True
+        policies = self.reading.policies
+        match judge_queue(wanted, self.reading):
+            case NeedsPolicy(policy):
+                policies = policies | {policy}
+        return queue_parks(wanted, replace(self.reading, policies=policies))
+
+    def count(self, consumer: Consumer) -> MessagesSeen:
+        queues = {} if self.reading is None else self.reading.queues
+        work, dead = queues.get(consumer.queue.name), queues.get(dead_queue_name(consumer.queue.name))
+        if self.reading is None:
+            return MessagesSeen(ready=self.ready.get(consumer.queue.name))
+        return MessagesSeen(
+            ready=work.ready if work else None,
+            unacked=work.unacked if work else None,
+            acked=work.acked if work else None,
+            delivered=work.delivered if work else None,
+            dead=dead.ready + (dead.unacked or 0) if dead and dead.ready is not None else None,
+        )
+
+
+class Vhost:
+    """One vhost by one way."""
+
+    def __init__(self, desk: DeskKey, owner: Owner, *, clock: Callable[[], float]) -> None:
+        self._desk = desk
+        self._owner = owner
+        self._clock = clock
+        self._looked_for: frozenset[str] = frozenset()
+        self._next_look = 0.0
+
+    def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
+        """Read, mend, and say what was found; raises BrokerError where the broker as a whole cannot be used.
+
+        `losers` says, once the vhost has been read, whose queue belongs to another.
+        """
+        management, reading, lacking = self._read(access)
+        lost = losers(reading)
+        jobs = [job for job in jobs if job.key not in lost]
+        with access.connect_on_demand(reading) as door:
+            seen = VhostSeen(self._describe(access, reading), reading, losers=lost)
+            try:
+                shared = ensure_vhost(
+                    _places(jobs), owner=self._owner, amqp=door, management=management, reading=reading
+                )
+            except (Unreachable, Unsupported):
+                raise
+            except BrokerError as error:
+                if door.gone:
+                    raise  # it was the connection that was refused
+                problem = explain_topology(error)
+                return replace(seen, topologies={job.key: TopologySeen(problem) for job in jobs})
+            broker = replace(seen.broker, version=shared.version, cluster_name=shared.cluster_name)
+            shared = replace(shared, missing=(*lacking, *shared.missing))
+            topologies = self._provide(jobs, shared, door, management, reading)
+            return replace(
+                seen,
+                broker=broker,
+                topologies=_with_shared_repairs(jobs, topologies, shared),
+                reclaimed=self._bring_home(door, jobs, topologies, reading),
+            )
+
+    def count(self, access: Access, queues: Iterable[str]) -> dict[str, int]:
+        """Count what is ready in queues, where nobody could list what is there."""
+        with access.connect_on_demand(None) as door:
+            counts = {queue: self._count_ready(door, queue) for queue in queues}
+        return {queue: count for queue, count in counts.items() if count is not None}
+
+    def _count_ready(self, door: OnDemand, queue: str) -> int | None:
+        """Count what is ready in one queue; None where it is not there, or is kept from us: that is nobody else's."""
+        try:
+            return door.amqp.count_ready(queue)
+        except Unreachable:
+            raise
+        except BrokerError as error:
+            if door.gone:
+                raise
+            LOGGER.warning("the queue %r of %s cannot be counted: %s", queue, self._desk, error)
+            return None
+
+    def _describe(self, access: Access, reading: Reading | None) -> BrokerSeen:
+        return BrokerSeen(
+            vhost=self._desk.vhost,
+            mode=self._desk.mode,
+            version=reading.version if reading else "",
+            cluster_name=reading.cluster_name if reading else "",
+            user=access.amqp.user if self._desk.mode == "Secret" else "",
+            management=reading is not None,
+        )
+
+    def _read(self, access: Access) -> tuple[Management | None, Reading | None, tuple[str, ...]]:
+        """Read the vhost, where that is possible; say what is lacking where these credentials may not.
+
+        An API that is there and does not answer is not taken for none: without it, a queue that must not be bound
+        would be bound, and one that was taken over would be refused.
+        """
+        management = access.manage()
+        if management is None:
+            return None, None, ()
+        try:
+            return management, management.read(), ()
+        except NotFound:
+            raise NotFound(f"the broker has no vhost {self._desk.vhost!r}: create it, or name another") from None
+        except AccessRefused as error:
+            sentence = f"{error}; Redrive needs the tag policymaker there, and does without until then"
+            return None, None, (sentence,)
+
+    def _provide(
+        self,
+        jobs: Sequence[Job],
+        shared: Report,
+        door: OnDemand,
+        management: Management | None,
+        reading: Reading | None,
+    ) -> dict[Key, TopologySeen]:
+        if not shared.ready:
+            problem = _problem_of(shared)
+            return {job.key: TopologySeen(problem, shared.missing) for job in jobs}
+        found: dict[Key, TopologySeen] = {}
+        claimed = None if reading is None else sort_bindings(reading)
+        for batch in _batches(jobs, BATCH):
+            asks = [Ask(Wanted.of(job.consumer), _recorded(job)) for job in batch]
+            reports = ensure_consumers(asks, amqp=door, management=management, reading=reading, claimed=claimed)
+            for job, report in zip(batch, reports, strict=True):
+                found[job.key] = _judge_report(job, report, shared, reading)
+        return found
+
+    def _bring_home(
+        self, door: OnDemand, jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], reading: Reading | None
+    ) -> dict[Key, int]:
+        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new."""
+        homes = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
+        all_known = self._looked_for >= homes.keys() and all(job.expected for job in homes.values())
+        resting = self._clock() < self._next_look and all_known
+        if not homes or resting or not self._count_orphans(door, reading):
+            return {}
+        queues = {address: job.consumer.queue.name for address, job in homes.items()}
+        try:
+            result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
+        except Unreachable:
+            raise
+        except BrokerError as error:
+            LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
+            self._next_look = self._clock() + ORPHANS_SECONDS
+            return {}
+        self._looked_for = frozenset(homes)
+        self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS)
+        return {homes[address].key: count for address, count in result.put_back.items()}
+
+    def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
+        if reading is not None:
+            orphans = reading.queues.get(ORPHANS)
+            return (orphans.ready or 0) if orphans else 0
+        return door.amqp.count_ready(ORPHANS) or 0
+
+
+def _places(jobs: Iterable[Job]) -> int:
+    return max((places_for(job.consumer.retry.max_delay) for job in jobs), default=1)
+
+
+def _with_shared_repairs(
+    jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], shared: Report
+) -> dict[Key, TopologySeen]:
+    """Tell the oldest consumer what was mended for all. Where one is new, that was growth, and nobody's drift."""
+    found = dict(topologies)
+    if shared.repaired and jobs and all(job.expected for job in jobs):
+        oldest = min(jobs, key=lambda job: job.entry.subject.created).key
+        found[oldest] = replace(found[oldest], repaired=(*map(str, shared.repaired), *found[oldest].repaired))
+    return found
+
+
+def _recorded(job: Job) -> tuple[Binding, ...]:
+    return read_bindings(job.entry.subject.status, job.consumer.queue.name)
+
+
+def _judge_report(job: Job, report: Report | BrokerError, shared: Report, reading: Reading | None) -> TopologySeen:
+    if isinstance(report, BrokerError):
+        return TopologySeen(explain_topology(report))
+    if not report.ready:
+        return TopologySeen(_problem_of(report), report.missing, bindings=report.bindings)
+    alone = None if reading is None else refuse_single_active(job.consumer, reading)
+    warnings = _lacking_for_scaling(job) if reading is None else warn_of_timeout(job.consumer, reading)
+    return TopologySeen(
+        problem=None if alone is None else Problem(TopologyReason.SINGLE_ACTIVE_CONSUMER, alone),
+        missing=tuple(dict.fromkeys((*shared.missing, *report.missing, *warnings))),
+        repaired=tuple(map(str, report.repaired)) if job.expected else (),
+        bindings=report.bindings,
+    )
+
+
+def _lacking_for_scaling(job: Job) -> tuple[str, ...]:
+    if job.consumer.scaling is None:
+        return ()
+    return ("workers are not scaled down: without the management API nobody counts the messages in flight",)
+
+
+def _problem_of(report: Report) -> Problem:
+    if report.refused:
+        return Problem(TopologyReason.QUEUE_REFUSED, "; ".join(report.refused))
+    sentences = "; ".join(map(str, report.broken))
+    return Problem(TopologyReason.BROKEN, f"{sentences}: remove it when it is empty, and it is made anew")
+
+
+def _batches(jobs: Sequence[Job], size: int) -> Iterator[Sequence[Job]]:
+    rest = iter(jobs)
+    while batch := list(islice(rest, size)):
+        yield batch

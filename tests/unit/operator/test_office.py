@@ -1,0 +1,67 @@
+"""What was seen of consumers, in whatever order: whoever has something to do is woken, and nobody else."""
+
+import pytest
+from cluster_objects import Clock, consumer_body
+
+from redrive_operator.office import Office
+from redrive_operator.registry import read_entry
+from redrive_operator.settings import read_settings
+
+HELD = ["redrive.dev/finalizer"]
+
+
+@pytest.fixture
+def office():
+    """An office that is not open: nothing is asked of a cluster, and nobody works."""
+    made = Office(None, read_settings(["--namespace=redrive", "--identity=test"], {}), clock=Clock())
+    yield made
+    made.close()
+
+
+def seen(version, *, generation=1, vhost="a", **more):
+    return consumer_body(vhost=vhost, version=str(version), generation=generation, finalizers=HELD, **more)
+
+
+def due(office):
+    """Name the vhosts of the desks that have a turn before them."""
+    return {desk.vhost for desk in office._engine._plans}
+
+
+def written(office, body):
+    office._tools.consumer_written(read_entry(body))
+
+
+def forget_turns(office):
+    office._engine._plans.clear()
+
+
+def test_edit_that_the_answer_to_our_own_write_brings_is_seen_to(office):
+    office.consumer_seen(seen(10))
+    written(office, seen(12, generation=2, vhost="b"))
+    office.consumer_seen(seen(11, generation=2, vhost="b"))
+    office.consumer_seen(seen(12, generation=2, vhost="b"))
+    assert due(office) == {"b"}
+
+
+def test_deletion_that_the_answer_to_our_own_write_brings_is_seen_to(office):
+    office.consumer_seen(seen(10))
+    forget_turns(office)
+    written(office, seen(12, generation=2, deletionTimestamp="2026-05-01T12:00:00Z"))
+    assert due(office) == {"a"}
+
+
+def test_our_own_status_and_finalizer_wake_nobody(office):
+    office.consumer_seen(consumer_body(vhost="a", version="10", generation=1))
+    forget_turns(office)
+    written(office, seen(11))
+    office.consumer_seen(seen(11))
+    written(office, {**seen(12), "status": {"replicas": 1}})
+    office.consumer_seen({**seen(12), "status": {"replicas": 1}})
+    assert due(office) == set()
+
+
+def test_finalizer_that_somebody_took_away_is_seen_to(office):
+    office.consumer_seen(seen(10))
+    forget_turns(office)
+    office.consumer_seen(consumer_body(vhost="a", version="11", generation=1))
+    assert due(office) == {"a"}
