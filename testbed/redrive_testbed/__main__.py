@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from redrive_testbed import clusters, demo, images, stages, standing_broker
+from redrive_testbed import chart_crds, chart_values, clusters, demo, images, stages, standing_broker
 from redrive_testbed.errors import TestbedError
 from redrive_testbed.places import Places
 from redrive_testbed.rabbitmq_release import RELEASES, TESTED
@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "broker-down", _broker_down, "end the broker and remove its data")
     _command(commands, "broker-status", _broker_status, "say where the broker listens")
     _command(commands, "images", _images, "build both images; load them into the cluster that is up")
+    _command(commands, "chart", _chart, "make the chart's copies of the kinds and its table of values")
     _command(commands, "demo", _demo, "show the main job to a person")
     test = _command(commands, "test", _test, "run every check and test")
     test.add_argument("stages", nargs="*", metavar="STAGE", help=f"only these: {', '.join(stages.NAMES)}")
@@ -96,6 +97,11 @@ def _images(places: Places, _: argparse.Namespace) -> None:
         say("no cluster is up, so the images were built and loaded nowhere")
     else:
         images.load(places, cluster.load)
+
+
+def _chart(_: Places, __: argparse.Namespace) -> None:
+    chart_crds.write_templates()
+    chart_values.write_readme()
 
 
 def _demo(places: Places, _: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Debian: packages on this machine, and root file systems of other releases in folders.
+"""Debian: packages on this machine, packages unpacked beside it, and root file systems of other releases in folders.
 
 Folders are made once and cached under a key; a half-made one is never seen, because it is built beside its place and
 renamed into it at the end.
@@ -7,9 +7,10 @@ renamed into it at the end.
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from redrive_testbed.errors import Refused
+from redrive_testbed.errors import CommandFailed, Refused
 from redrive_testbed.files import alone
 from redrive_testbed.say import step
 from redrive_testbed.shell import run, succeeds
@@ -55,6 +56,49 @@ def bootstrap(suite: str, root: Path, *, packages: Sequence[str]) -> None:
         with step(f"making a Debian {suite} root file system with {' '.join(packages)}"):
             _build(suite, building, packages)
         building.rename(root)
+
+
+def unpack(packages: Sequence[str], folder: Path, *, if_any: Sequence[str] = ()) -> None:
+    """Unpack packages of this machine's own release into `folder`, unless it is there; nothing is installed.
+
+    `if_any` names parts of them that some releases have as packages of their own. What they depend on is not unpacked:
+    this is for programs that need no more than the C library.
+    """
+    if folder.exists():
+        return
+    absent = [tool for tool in ("apt-get", "dpkg-deb") if shutil.which(tool) is None]
+    if absent:
+        raise Refused(f"{', '.join(packages)} cannot be fetched: this machine has no {' and no '.join(absent)}")
+    with alone(folder.with_name(f"{folder.name}.lock")):
+        if folder.exists():  # another clone asked at the same time and has fetched them
+            return
+        building = folder.with_name(f"{folder.name}.building")
+        shutil.rmtree(building, ignore_errors=True)  # a half-made one of a command that was killed
+        with step(f"fetching {' '.join(packages)}"):
+            _fetch(packages, if_any, building)
+        building.rename(folder)
+
+
+def _fetch(packages: Sequence[str], if_any: Sequence[str], building: Path) -> None:
+    """Download packages, which apt checks by the signatures of its archive, and unpack them."""
+    downloads = building / "downloads"
+    downloads.mkdir(parents=True)
+    # Its own user for downloads cannot write below the cache of another one.
+    download = ("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download")
+    try:
+        run(*download, *packages, cwd=downloads, env=QUIET)
+    except CommandFailed:
+        if os.geteuid() != 0:
+            raise
+        # The lists are missing, or name a version that the archive does not have any more.
+        run("apt-get", "-q", "update", env=QUIET)
+        run(*download, *packages, cwd=downloads, env=QUIET)
+    for name in if_any:
+        with suppress(CommandFailed):
+            run(*download, name, cwd=downloads, env=QUIET)
+    for package in downloads.glob("*.deb"):
+        run("dpkg-deb", "--extract", package, building)
+    shutil.rmtree(downloads)
 
 
 def _build(suite: str, building: Path, packages: Sequence[str]) -> None:

@@ -1,8 +1,9 @@
 """`make demo`: what Redrive does, shown to a person on a cluster and a broker of this machine.
 
-Orders are published to a queue; one succeeds, one fails twice and then succeeds, one never does and is parked with its
-story. Then the bug is fixed, and the parked one is put back. Everything that was brought up stays, so that the person
-can look around; the last lines say how to remove it.
+The operator is installed and given one object; it makes the queues and the worker. Of the orders that are published,
+one succeeds, one fails twice and then succeeds, one never does and is parked with its story. Then the bug is fixed, and
+the parked one is put back. Everything that was brought up stays, so that the person can look around; the last lines say
+how to remove it.
 """
 
 import json
@@ -12,10 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from redrive_testbed import clusters, demo_manifests, images, network, pod_broker, standing_broker
+from redrive_testbed import (
+    chart,
+    clusters,
+    demo_manifests,
+    images,
+    network,
+    operator_manifests,
+    pod_broker,
+    standing_broker,
+)
+from redrive_testbed.chart import Helm
 from redrive_testbed.clusters import Cluster
-from redrive_testbed.demo_manifests import NAMESPACE
-from redrive_testbed.errors import NotReady
+from redrive_testbed.demo_manifests import CONSUMER, NAMESPACE
+from redrive_testbed.errors import CommandFailed, NotReady
 from redrive_testbed.places import REPOSITORY, Places
 from redrive_testbed.pod_broker import Outside
 from redrive_testbed.rabbitmq_release import TESTED
@@ -23,12 +34,18 @@ from redrive_testbed.say import say, step
 from redrive_testbed.shell import run
 
 PATIENCE = 90.0
+HERE = ("--namespace", NAMESPACE)
 
 
 def show(places: Places) -> None:
     cluster = clusters.up(places, context=os.environ.get("REDRIVE_CONTEXT") or None)
     images.load(places, cluster.load)
     demo = Demo(cluster)
+    helm = Helm.of(places, cluster)
+    with step("installing the operator by its chart"):
+        # An image keeps its name when it is built anew, so an operator that was there would keep its old pod.
+        chart.clear(helm, demo.kubectl)
+        chart.install(helm)
     demo.prepare()
     _provide_broker(demo, places)
     demo.tell_story()
@@ -36,10 +53,13 @@ def show(places: Places) -> None:
 
 
 def clear(places: Places) -> None:
-    """Remove what was shown from a cluster that stays."""
+    """Remove what was shown from a cluster that stays; the operator goes last, because it lets its objects go."""
     cluster = clusters.current(places)
     if cluster is not None:
-        Demo(cluster).kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        demo = Demo(cluster)
+        demo.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=180s")
+        chart.uninstall(Helm.of(places, cluster))
+        demo.kubectl("delete", "namespace", operator_manifests.NAMESPACE, "--ignore-not-found")
 
 
 class Demo:
@@ -47,53 +67,65 @@ class Demo:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._seen = 0
 
     def prepare(self) -> None:
-        """Have the kinds of Redrive, the namespace, and nothing of an earlier demonstration."""
-        self.kubectl("apply", "--server-side", "--filename", str(REPOSITORY / "crds"))
+        """Have the namespace, and nothing of an earlier demonstration in it."""
         self.apply(demo_manifests.namespace())
-        self.kubectl("delete", "deployment,pod", "--all", "--namespace", NAMESPACE, "--now", "--wait=true")
+        self.kubectl("delete", "rcon,pod", "--all", *HERE, "--wait=true", "--timeout=180s")
 
     def tell_story(self) -> None:
-        self.apply(demo_manifests.consumer(), demo_manifests.files())
-        _quote("the queues are made", self.run_step("provision"))
-        self.apply(demo_manifests.worker(bug_fixed=False))
-        self.kubectl("rollout", "status", "deployment/orders", "--namespace", NAMESPACE, "--timeout=120s")
+        self.apply(demo_manifests.handler(), demo_manifests.steps(), demo_manifests.consumer())
+        self._wait_ready()
+        self._tell_state("one object was applied, and the operator has made the rest")
+        say(f"  schedule: {self._read_status('{.status.schedule}')}")
         _quote("three orders are published", self.run_step("publish"))
         self._watch(lambda done, dead: done >= 2 and dead >= 1)
         _quote("what is parked", self.run_step("look"))
-        say("the bug is fixed, and a new worker rolled out")
-        self.apply(demo_manifests.worker(bug_fixed=True))
-        self.kubectl("rollout", "status", "deployment/orders", "--namespace", NAMESPACE, "--timeout=120s")
-        self._seen = 0
+        say("the bug is fixed, and the operator rolls the new worker out")
+        self.apply(demo_manifests.consumer(bug_fixed=True))
+        self._wait_ready()
         _quote("the dead letters are put back", self.run_step("requeue"))
         self._watch(lambda done, _: done >= 1)
-        say("nothing is left over: every order was done")
+        # The operator counts at its next reading of the broker.
+        self.kubectl("wait", "--for=jsonpath={.status.messages.dead}=0", f"rcon/{CONSUMER}", *HERE, "--timeout=60s")
+        self._tell_state("nothing is left over: every order was done")
 
     def run_step(self, name: str) -> str:
         """Run one step in a pod to its end and return what it printed."""
         pod = f"step-{name}"
-        here = ("--namespace", NAMESPACE)
         self.apply(demo_manifests.step(pod, name))
-        self.kubectl(*here, "wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{pod}", "--timeout=90s")
-        return self.kubectl(*here, "logs", pod)
+        self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{pod}", *HERE, "--timeout=90s")
+        return self.kubectl("logs", pod, *HERE)
 
     def apply(self, *objects: dict[str, Any]) -> None:
-        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self.kubectl("apply", "--server-side", "--force-conflicts", "--filename", "-", stdin=items)
+        operator_manifests.apply(self.kubectl, *objects)
 
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         return run(self._cluster.kubectl, "--kubeconfig", self._cluster.kubeconfig, *words, stdin=stdin)
 
+    def _wait_ready(self) -> None:
+        """Wait until the operator says that all is as it was asked for, and that is: the newest worker consumes."""
+        try:
+            self.kubectl("wait", "--for=condition=Ready", f"rcon/{CONSUMER}", *HERE, "--timeout=120s")
+        except CommandFailed as error:
+            status = self._read_status("{.status.conditions}")
+            raise NotReady(f"the consumer is not ready ({status}): the operator's log may tell why") from error
+
+    def _tell_state(self, title: str) -> None:
+        _quote(title, self.kubectl("get", "rcon", *HERE))
+
+    def _read_status(self, path: str) -> str:
+        return self.kubectl("get", f"rcon/{CONSUMER}", *HERE, f"--output=jsonpath={path}")
+
     def _watch(self, enough: Callable[[int, int], bool]) -> None:
         """Show what becomes of the messages, line by line, until enough are done and dead."""
-        deadline = time.monotonic() + PATIENCE
+        deadline, seen, pod = time.monotonic() + PATIENCE, 0, self._newest_worker()
         while True:
-            lines = self._worker_lines()
-            for line in lines[self._seen :]:
+            said = self.kubectl("logs", pod, *HERE, "--container=worker")
+            lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+            for line in lines[seen:]:
                 _show_line(line)
-            self._seen = len(lines)
+            seen = len(lines)
             counts = [sum(line["event"] == event for line in lines) for event in ("done", "dead")]
             if enough(*counts):
                 return
@@ -101,9 +133,11 @@ class Demo:
                 raise NotReady(f"{counts[0]} orders were done and {counts[1]} parked")
             time.sleep(0.3)
 
-    def _worker_lines(self) -> list[dict[str, Any]]:
-        said = self.kubectl("logs", "deployment/orders", "--namespace", NAMESPACE)
-        return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    def _newest_worker(self) -> str:
+        """Name the worker's pod; one that is on its way out may still be there beside it."""
+        chosen = f"--selector=redrive.dev/consumer={CONSUMER}"
+        names = self.kubectl("get", chosen, "pods", *HERE, "--sort-by=.metadata.creationTimestamp", "--output=name")
+        return names.split()[-1]
 
 
 def _provide_broker(demo: Demo, places: Places) -> None:
@@ -120,6 +154,10 @@ def _provide_broker(demo: Demo, places: Places) -> None:
     with step("starting RabbitMQ in a pod"):
         example = REPOSITORY / "examples" / "rabbitmq.yaml"
         demo.kubectl("apply", "--namespace", NAMESPACE, "--server-side", "--filename", str(example))
+        # The operator looks from another namespace, where a short name would mean another Service.
+        host = f"rabbitmq.{NAMESPACE}.svc"
+        data = {"host": host, "management_uri": f"http://{host}:{pod_broker.MANAGEMENT}"}
+        demo.kubectl("patch", "secret/rabbitmq", *HERE, "--patch", json.dumps({"stringData": data}))
         demo.kubectl("rollout", "status", "--namespace", NAMESPACE, "statefulset/rabbitmq", "--timeout=300s")
 
 

@@ -1,6 +1,6 @@
-"""The objects of the demonstration. What the operator will make of a RetryingConsumer is made by hand here.
+"""The objects of the demonstration: what a team writes, and the pods by which the demonstration talks to the broker.
 
-Pods are as a namespace that enforces Restricted wants them, and get the broker's Secret as files.
+Everything is as a namespace that enforces Restricted wants it, and pods get the broker's Secret as files.
 """
 
 import json
@@ -8,23 +8,15 @@ from typing import Any
 
 import yaml
 
-from redrive.config import plan_config, write_config
-from redrive.spec import parse_consumer
-from redrive_testbed.errors import TestbedError
 from redrive_testbed.places import REPOSITORY
+from redrive_testbed.pod_security import RESTRICTED
 
 NAMESPACE = "redrive-demo"
+CONSUMER = "orders"
 EXAMPLE = REPOSITORY / "examples" / "orders"
 STEPS = REPOSITORY / "testbed" / "redrive_testbed" / "demo_steps.py"
 
-_LABELS = {"app": "orders"}
-_RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
+_STORY = "demo-steps"
 
 
 def namespace() -> dict[str, Any]:
@@ -32,70 +24,49 @@ def namespace() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def consumer() -> dict[str, Any]:
+def consumer(*, bug_fixed: bool = False) -> dict[str, Any]:
+    """Read the example; its bug is fixed by a variable, so that no second image is needed."""
     raw: dict[str, Any] = yaml.safe_load((EXAMPLE / "orders.yaml").read_text())
+    if bug_fixed:
+        (worker,) = raw["spec"]["worker"]["podTemplate"]["spec"]["containers"]
+        worker["env"].append({"name": "BUG_FIXED", "value": "yes"})
     return raw
 
 
-def files() -> dict[str, Any]:
-    """What the pods read: the worker's config, the handler, and the steps of the demonstration."""
-    data = {
-        "config.json": _config(),
-        "consumer.json": json.dumps(consumer()),
-        "orders.py": (EXAMPLE / "orders.py").read_text(),
-        "steps.py": STEPS.read_text(),
-    }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata("orders"), "data": data}
+def handler() -> dict[str, Any]:
+    return _config_map("orders-handler", {"orders.py": (EXAMPLE / "orders.py").read_text()})
 
 
-def worker(*, bug_fixed: bool) -> dict[str, Any]:
-    environment = {"PYTHONPATH": "/demo"} | ({"BUG_FIXED": "yes"} if bug_fixed else {})
-    pod = _pod(["redrive-worker", "--config", "/demo/config.json"], environment)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata("orders"),
-        "spec": {
-            "strategy": {"type": "Recreate"},  # so that the log is always that of the one worker
-            "selector": {"matchLabels": _LABELS},
-            "template": {"metadata": {"labels": _LABELS}, "spec": pod},
-        },
-    }
+def steps() -> dict[str, Any]:
+    """Build what the pods of the steps read."""
+    return _config_map(_STORY, {"consumer.json": json.dumps(consumer()), "steps.py": STEPS.read_text()})
 
 
 def step(pod: str, name: str) -> dict[str, Any]:
-    # Tried again when it fails: a Service is known to a node a moment after it was made.
-    spec = _pod(["python3", "/demo/steps.py", name], {}) | {"restartPolicy": "OnFailure"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(pod), "spec": spec}
-
-
-def _config() -> str:
-    parsed = parse_consumer(consumer())
-    if parsed.worker is None:
-        raise TestbedError("examples/orders/orders.yaml must have a worker")
-    return write_config(plan_config(parsed, parsed.worker, queue_parks=True))
-
-
-def _pod(command: list[str], environment: dict[str, str]) -> dict[str, Any]:
     container = {
         "name": "main",
         "image": "redrive/consumer:dev",
-        "command": command,
-        "env": [{"name": name, "value": value} for name, value in environment.items()],
-        "securityContext": _RESTRICTED,
+        "command": ["python3", "/demo/steps.py", name],
+        "securityContext": RESTRICTED,
         "volumeMounts": [
             {"name": "demo", "mountPath": "/demo", "readOnly": True},
             {"name": "broker", "mountPath": "/etc/redrive/broker", "readOnly": True},
         ],
     }
-    return {
+    spec = {
         "automountServiceAccountToken": False,
+        "restartPolicy": "OnFailure",  # a Service is known to a node a moment after it was made
         "containers": [container],
         "volumes": [
-            {"name": "demo", "configMap": {"name": "orders"}},
+            {"name": "demo", "configMap": {"name": _STORY}},
             {"name": "broker", "secret": {"secretName": "rabbitmq"}},
         ],
     }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": _metadata(pod), "spec": spec}
+
+
+def _config_map(name: str, data: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(name), "data": data}
 
 
 def _metadata(name: str) -> dict[str, str]:

@@ -10,18 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.amqp import Amqp
-from redrive.broker_secret import BrokerSecret, read_broker_secret
+from redrive.broker_secret import read_broker_secret
 from redrive.delivery import Delivery
 from redrive.letter import read_death
-from redrive.management import Management
 from redrive.message import read_message
 from redrive.properties import Properties
-from redrive.provision import ensure
 from redrive.republish import build_requeue
-from redrive.schedule import schedule
 from redrive.spec import Consumer, parse_consumer
 from redrive.story import read_story
-from redrive.topology import Owner, Wanted, dead_queue_name
+from redrive.topology import dead_queue_name
 
 CONSUMER = Path("/demo/consumer.json")
 SECRET = Path("/etc/redrive/broker")
@@ -33,23 +30,14 @@ ORDERS = (
 )
 
 
-def provision(consumer: Consumer, secret: BrokerSecret, amqp: Amqp) -> None:
-    """Have the queues that the consumer needs, and say what they are."""
-    management = Management(secret.management, vhost=consumer.broker.vhost) if secret.management else None
-    report = ensure(Wanted.of(consumer), owner=Owner("demo"), amqp=amqp, management=management)
-    print(f"RabbitMQ {report.version}: {len(report.repaired)} things were missing and are there now")
-    print(f"work queue: {consumer.queue.name}; dead letters: {dead_queue_name(consumer.queue.name)}")
-    print(f"schedule: {schedule(consumer.retry)}")
-
-
-def publish(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
+def publish(consumer: Consumer, amqp: Amqp) -> None:
     for order in ORDERS:
         properties = Properties(message_id=f"order-{order['number']}", content_type="application/json")
         amqp.publish("", consumer.queue.name, json.dumps(order).encode(), properties)
         print(f"published order-{order['number']}: {_promise(order['succeeds_on'])}")
 
 
-def look(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
+def look(consumer: Consumer, amqp: Amqp) -> None:
     """Tell the story of the dead letters, and give them back."""
     for letter in _letters(consumer, amqp):
         story, death = read_story(letter.properties.headers), read_death(letter.properties.headers)
@@ -59,7 +47,7 @@ def look(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
         print(f"  body: {letter.body.decode(errors='replace')}")
 
 
-def requeue(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
+def requeue(consumer: Consumer, amqp: Amqp) -> None:
     """Put every dead letter back to the work queue: published and confirmed first, and only then taken away."""
     for letter in _letters(consumer, amqp):
         attempts = consumer.retry.max_attempts
@@ -69,7 +57,7 @@ def requeue(consumer: Consumer, _: BrokerSecret, amqp: Amqp) -> None:
         print(f"put back {message.id}")
 
 
-STEPS = {"provision": provision, "publish": publish, "look": look, "requeue": requeue}
+STEPS = {"publish": publish, "look": look, "requeue": requeue}
 
 
 def main() -> None:
@@ -77,7 +65,7 @@ def main() -> None:
     files = {file.name: file.read_text() for file in SECRET.iterdir() if file.is_file()}
     secret = read_broker_secret(files, vhost=consumer.broker.vhost)
     with Amqp([secret.amqp], name="demo") as amqp:
-        STEPS[sys.argv[1]](consumer, secret, amqp)
+        STEPS[sys.argv[1]](consumer, amqp)
 
 
 def _letters(consumer: Consumer, amqp: Amqp) -> Iterator[Delivery]:

@@ -24,11 +24,13 @@ from redrive_testbed.say import say, step
 
 __all__ = [
     "COMPONENTS",
+    "Afresh",
     "Image",
     "archive",
     "build",
     "build_dockerfile",
     "export",
+    "export_afresh",
     "import_into_containerd",
     "load",
     "release",
@@ -58,6 +60,22 @@ class Image:
         return (f"{name}:{self.version}", f"{name}:dev")
 
 
+@dataclass(frozen=True)
+class Afresh:
+    """An image to release: of which wheel, as of when, with which labels, and on which base if not on the usual one."""
+
+    component: str
+    version: str
+    project: Path
+    epoch: int
+    labels: Mapping[str, str]
+    base: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"docker.io/redrive/{self.component}:{self.version}"
+
+
 def build(places: Places) -> list[Image]:
     """Build every image that has changed, and return them all."""
     with _builder(places) as builder:
@@ -76,6 +94,24 @@ def export(places: Places, tags: Sequence[str], out: Path) -> None:
     """Write one built image, under all its names, as a docker-archive."""
     with _builder(places) as builder:
         _export(builder, tags, out)
+
+
+def export_afresh(places: Places, wanted: Afresh, out: Path) -> str:
+    """Build an image whatever was built before, write it as a docker-archive, and return the base it stands on."""
+    dockerfile = REPOSITORY / wanted.component / "Dockerfile"
+    with _builder(places) as builder:
+        # A base that somebody names is that one or none; nothing stands in for it.
+        base = wanted.base or builder.base(wanted_base(dockerfile.read_text()))
+        with step(f"collecting the wheels of {wanted.component}"):
+            wheelhouse.fill(wanted.component, wheelhouse.requirements(wanted.component), wanted.project)
+        with step(f"building {wanted.name} afresh with {builder.name}"):
+            arguments = {"BASE": base, "VERSION": wanted.version}
+            builder.build(
+                Recipe(REPOSITORY, dockerfile, [wanted.name], arguments, wanted.labels, wanted.epoch, afresh=True)
+            )
+            _export(builder, [wanted.name], out)
+            builder.tidy(INPUTS_LABEL)
+        return base
 
 
 def archive(places: Places) -> list[Path]:

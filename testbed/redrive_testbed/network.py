@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from redrive_testbed.errors import Refused
+from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.shell import run, succeeds
 
 BRIDGE = "redrive0"
@@ -96,9 +96,10 @@ def connect(node: NodeNetwork, pid: int) -> None:
 
 
 def cut(node: NodeNetwork) -> None:
-    """Take a node's cable away, as if it were pulled."""
-    if succeeds("ip", "link", "show", node.cable):
-        run("ip", "link", "delete", node.cable)
+    """Take a node's cable away, as if it were pulled. The kernel does so too, when the node's namespace goes."""
+    there = "ip", "link", "show", node.cable
+    if succeeds(*there) and not succeeds("ip", "link", "delete", node.cable) and succeeds(*there):
+        raise TestbedError(f"the cable {node.cable} cannot be taken away")
     if succeeds("ip", "route", "show", "exact", node.pods):
         run("ip", "route", "flush", "exact", node.pods)
 

@@ -37,16 +37,24 @@ def manifests(name: str, namespace: str, broker: Outside) -> list[dict[str, Any]
             "endpoints": [{"addresses": list(broker.addresses)}],
             "ports": targets,
         },
-        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": _secret(name, broker)},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "stringData": _secret(f"{name}.{namespace}.svc", broker),
+        },
     ]
 
 
-def _secret(name: str, broker: Outside) -> dict[str, str]:
-    """The keys that the RabbitMQ Cluster Operator writes, and where the management API is."""
+def _secret(host: str, broker: Outside) -> dict[str, str]:
+    """The keys that the RabbitMQ Cluster Operator writes, and where the management API is.
+
+    The host's name has its namespace in it, because whoever manages the queues does so from another one.
+    """
     return {
-        "host": name,
+        "host": host,
         "port": str(AMQP),
         "username": broker.user,
         "password": broker.password,
-        "management_uri": f"http://{name}:{MANAGEMENT}",
+        "management_uri": f"http://{host}:{MANAGEMENT}",
     }

@@ -64,6 +64,7 @@ def kubernetes() -> Program:
 PAUSE = Program("pause", "kubernetes", "./pause")
 COREDNS = Program("coredns", "coredns", minutes_cold=1.5)
 KINDCONFIG = Program("kindconfig", "kindconfig")
+HELM = Program("helm", "helm", "helm.sh/helm/v4/cmd/helm", minutes_cold=3)
 
 
 def cached(program: Program, cache: Path) -> Path | None:

@@ -225,6 +225,11 @@ class Broker:
         return accepts(LOOPBACK, self.settings.ports.amqp) and self.api.status("overview") == 200
 
 
+# Between our look at a port and the node's, somebody else may have taken it: then others are tried.
+_TAKEN = "eaddrinuse"
+_TRIES = 3
+
+
 def start_broker(
     places: Places,
     release: str,
@@ -239,11 +244,20 @@ def start_broker(
 
     A leashed broker is killed when the process that started it ends, however that ends.
     """
-    settings = plan_node(listen=listen, conf=conf, amqp_port=amqp_port, management_port=management_port)
-    root = prepare(places, release, [settings])
-    broker = Broker(settings, root=root, state=places.state, leashed=leashed)
-    broker.start()
-    return broker
+    left = _TRIES
+    while True:
+        settings = plan_node(listen=listen, conf=conf, amqp_port=amqp_port, management_port=management_port)
+        root = prepare(places, release, [settings])
+        broker = Broker(settings, root=root, state=places.state, leashed=leashed)
+        left -= 1
+        try:
+            broker.start()
+        except TestbedError:
+            if not left or _TAKEN not in broker.log_tail(200):
+                raise
+            broker.remove()
+        else:
+            return broker
 
 
 def plan_node(

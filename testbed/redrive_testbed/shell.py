@@ -65,10 +65,10 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
-def wait_until(what: str, ready: Callable[[], bool], *, within: float, every: float = 0.2) -> None:
-    """Wait until `ready` says so; `what` completes the sentence "… after N s"."""
+def wait_until(what: str | Callable[[], str], ready: Callable[[], bool], *, within: float, every: float = 0.2) -> None:
+    """Wait until `ready` says so; `what`, or what it gives when asked, completes the sentence "… after N s"."""
     deadline = time.monotonic() + within
     while not ready():
         if time.monotonic() > deadline:
-            raise NotReady(f"{what} after {within:.0f} s")
+            raise NotReady(f"{what if isinstance(what, str) else what()} after {within:.0f} s")
         time.sleep(every)

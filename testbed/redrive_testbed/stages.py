@@ -8,20 +8,22 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from redrive_testbed import clusters, demo, images, leftovers, programs, standing_broker
+from redrive_testbed import clusters, demo, images, leftovers, programs, prometheus, standing_broker
 from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.places import REPOSITORY, Places
 from redrive_testbed.rabbitmq_release import TESTED, find_release, prepare_root
 from redrive_testbed.say import say
 
 BIN = Path(sys.executable).parent
+DEMO = "demo"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def run(places: Places, names: Sequence[str] = ()) -> int:
             found = leftovers.look(places)
             _refuse_standing_broker(found, chosen)
             timings = _run_in_order(places, chosen)
-            timings.append(_timed(Stage("clean-up", lambda places: _clean_up(places, found)), places))
+            shown = any(timing.name == DEMO for timing in timings)
+            timings.append(_timed(Stage("clean-up", lambda places: _clean_up(places, found, shown=shown)), places))
     _print_table(timings)
     return 0 if all(timing.outcome == "ok" for timing in timings) else 1
 
@@ -64,7 +67,7 @@ def _choose(names: Sequence[str]) -> list[Stage]:
 
 
 def _refuse_standing_broker(found: Collection[str], chosen: Sequence[Stage]) -> None:
-    if leftovers.BROKER in found and any(stage.name == "demo" for stage in chosen):
+    if leftovers.BROKER in found and any(stage.name == DEMO for stage in chosen):
         raise Refused("a broker is up, and the demonstration needs one of its own: make broker-down")
 
 
@@ -122,7 +125,9 @@ def _lint(places: Places) -> None:
 
 
 def _cluster(places: Places) -> None:
+    """Bring it up, and have what the operator is installed by: to build it may take longer than a test may."""
     clusters.up(places, context=os.environ.get("REDRIVE_CONTEXT") or None)
+    programs.build(programs.HELM, places.cache)
 
 
 def _images(places: Places) -> None:
@@ -136,15 +141,57 @@ def _brokers(places: Places) -> None:
     """Make what integration tests need before they begin: it takes minutes, and a test's time is limited."""
     for release in TESTED:
         prepare_root(find_release(release), places)
-    programs.build(programs.KINDCONFIG, places.cache)
+    for program in (programs.KINDCONFIG, programs.HELM):
+        programs.build(program, places.cache)
+    prometheus.prepare(places)
 
 
-def _clean_up(places: Places, found: Mapping[str, str]) -> None:
+def _integration(_: Places) -> None:
+    """Test all releases side by side: the tests mostly wait. What has nothing to do with them is tested once."""
+    first, *others = TESTED
+    with ExitStack() as running:
+        beside = {release: running.enter_context(_beside(release)) for release in others}
+        words = [str(BIN / "pytest"), *_INTEGRATION, f"--broker={first}"]
+        codes = {first: subprocess.run(words, cwd=REPOSITORY, check=False).returncode}
+        codes |= {release: finish() for release, finish in beside.items()}
+    failed = [release for release, code in codes.items() if code != 0]
+    if failed:
+        raise TestbedError(f"integration tests failed beside RabbitMQ {' and '.join(failed)}")
+
+
+@contextmanager
+def _beside(release: str) -> Iterator[Callable[[], int]]:
+    """Run the tests of one release; what is given waits for their end and shows what they said."""
+    with tempfile.TemporaryFile() as said:
+        words = [str(BIN / "pytest"), *_INTEGRATION, f"--broker={release}", "--broker-tests-only"]
+        tests = subprocess.Popen(words, cwd=REPOSITORY, stdout=said, stderr=subprocess.STDOUT)
+
+        def finish() -> int:
+            code = tests.wait()
+            said.seek(0)
+            print(f"--- RabbitMQ {release}:\n{said.read().decode(errors='replace')}", flush=True)
+            return code
+
+        try:
+            yield finish
+        finally:
+            if tests.poll() is None:
+                tests.send_signal(signal.SIGINT)
+                tests.wait()
+
+
+_INTEGRATION = ("tests/integration", "--durations=10")
+
+
+def _clean_up(places: Places, found: Mapping[str, str], *, shown: bool) -> None:
     """Take down what was not up before, each thing whatever becomes of the others, and fail on what is left."""
     steps = [lambda: images.release(places)]
     if leftovers.BROKER not in found:
         steps.append(lambda: standing_broker.down(places))
-    steps.append(lambda: demo.clear(places) if leftovers.CLUSTER in found else clusters.down(places))
+    if leftovers.CLUSTER not in found:
+        steps.append(lambda: clusters.down(places))
+    elif shown:
+        steps.append(lambda: demo.clear(places))
     failures = [str(error) for error in map(_attempt, steps) if error]
     left = [where for name, where in leftovers.look(places).items() if name not in found]
     if failures or left:
@@ -172,11 +219,11 @@ STAGES = (
     Stage("contracts", _tool("lint-imports")),
     Stage("unit", _tool("pytest", "tests/unit")),
     Stage("brokers", _brokers),
-    Stage("integration", _tool("pytest", "tests/integration", "--durations=10")),
+    Stage("integration", _integration),
     Stage("cluster", _cluster),
     Stage("images", _images),
     Stage("e2e", _tool("pytest", "tests/e2e", "--durations=10")),
-    Stage("demo", demo.show),
+    Stage(DEMO, demo.show),
 )
 NAMES = tuple(stage.name for stage in STAGES)
 QUICK = ("lint", "types", "contracts", "unit")

@@ -1,6 +1,6 @@
 import pytest
 
-from redrive_testbed import clusters, images, leftovers, stages, standing_broker
+from redrive_testbed import clusters, demo, images, leftovers, stages, standing_broker
 from redrive_testbed.errors import Refused, TestbedError
 from redrive_testbed.stages import Stage
 
@@ -82,3 +82,15 @@ def test_broker_that_is_up_is_refused_before_the_demonstration_could_touch_it(ra
     with pytest.raises(Refused, match="make broker-down"):
         stages.run(None)
     assert ran == []
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_cluster_that_was_up_is_cleared_only_of_what_was_shown(shown, ran, monkeypatch):
+    """One whose servers have died cannot be cleared, and nothing is in it to clear."""
+    cleared = []
+    monkeypatch.setattr(leftovers, "look", lambda _: {leftovers.CLUSTER: ""})
+    monkeypatch.setattr(demo, "clear", cleared.append)
+    if shown:
+        monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, Stage(stages.DEMO, lambda _: None)))
+    assert stages.run("places") == 0
+    assert cleared == (["places"] if shown else [])
