@@ -18,6 +18,14 @@ hypothesis.settings.load_profile("redrive")
 
 def pytest_addoption(parser):
     parser.addoption("--broker", help="RabbitMQ releases to test on, for example 3.10,4")
+    parser.addoption("--broker-tests-only", action="store_true", help="leave out what is the same on every release")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Let the releases be tested side by side, and what has nothing to do with them once."""
+    if config.getoption("--broker-tests-only"):
+        config.hook.pytest_deselected(items=[item for item in items if "release" not in item.fixturenames])
+        items[:] = [item for item in items if "release" in item.fixturenames]
 
 
 def pytest_generate_tests(metafunc):

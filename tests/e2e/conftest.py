@@ -4,19 +4,26 @@ Where none can run, tests skip on a laptop and fail in CI. When a test fails, th
 are printed, because by the time a person looks they are gone.
 """
 
-import json
 import os
 import secrets
 import subprocess
-import time
+from contextlib import contextmanager
 
 import pytest
+from e2e.installation import Installation
+from e2e.ledger import Ledger
+from e2e.namespaces import Namespace, describe
+from e2e.shops import TAGS, Shop
 
-from redrive_testbed import clusters, images, network, pod_broker
+from redrive_testbed import chart, clusters, images, network, pod_broker
+from redrive_testbed.chart import Helm
 from redrive_testbed.dockerless import Dockerless
-from redrive_testbed.errors import Refused
+from redrive_testbed.errors import CommandFailed, Refused
+from redrive_testbed.operator_manifests import NAME, NAMESPACE
 from redrive_testbed.places import Places
+from redrive_testbed.pod_security import RESTRICTED
 from redrive_testbed.rabbitmq import start_broker
+from redrive_testbed.rabbitmq_release import TESTED
 
 IMAGE = "redrive/consumer:dev"
 
@@ -74,15 +81,6 @@ def kubectl(cluster):
     return call
 
 
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-
-
 @pytest.fixture(scope="session")
 def pod(image):
     """Make the manifest of a pod that a namespace enforcing Restricted takes; `container` adds to its one container."""
@@ -101,96 +99,158 @@ def pod(image):
     return make
 
 
-class Namespace:
-    """A namespace of one test, with the calls that tests make in it."""
+@pytest.fixture(scope="session")
+def brokers(cluster, tmp_path_factory, machine_places):
+    """Give the broker of a release, running, where pods can reach it; it is started when first asked for."""
+    if not isinstance(cluster, Dockerless):
+        skip_or_fail("brokers of this machine are reached from pods of the cluster without Docker only")
+    started = {}
 
-    def __init__(self, name, kubectl):
-        self.name = name
-        self._kubectl = kubectl
+    def find(release):
+        if release not in started:
+            places = Places(state=tmp_path_factory.mktemp(f"rabbitmq-{release}"), cache=machine_places.cache)
+            started[release] = start_broker(places, release, listen=(network.HOST,), leashed=True)
+        if not started[release].running():  # a test that stopped it does not fail the next one
+            started[release].start()
+        return started[release]
 
-    def kubectl(self, *words, stdin=None):
-        """Call kubectl in this namespace, and fail with its own words if it fails."""
-        done = self.try_kubectl(*words, stdin=stdin)
-        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
-        return done.stdout
+    yield find
+    for broker in started.values():
+        broker.remove()
 
-    def try_kubectl(self, *words, stdin=None):
-        return self._kubectl("--namespace", self.name, *words, stdin=stdin)
 
-    def apply(self, *objects):
-        items = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self.kubectl("apply", "--server-side", "--filename", "-", stdin=items)
-
-    def get(self, *what):
-        return json.loads(self.kubectl("get", *what, "--output", "json"))
-
-    def events(self, reason):
-        return [event for event in self.get("events")["items"] if event["reason"] == reason]
-
-    def wait_for(self, what, ready, within=90):
-        """Wait until `ready` returns something true, and return it."""
-        deadline = time.monotonic() + within
-        while not (found := ready()):
-            assert time.monotonic() < deadline, f"{what} did not come within {within} s"
-            time.sleep(0.5)
-        return found
+@pytest.fixture
+def broker(brokers, release, namespace):
+    """Give the broker the name `rabbitmq` in this test's namespace: a Service, and a Secret with its keys."""
+    broker = brokers(release)
+    settings, admin = broker.settings, broker.settings.credentials
+    ports = settings.ports.amqp, settings.ports.management
+    outside = pod_broker.Outside(settings.listen, *ports, user=admin.user, password=admin.password)
+    namespace.apply(*pod_broker.manifests("rabbitmq", namespace.name, outside))
+    return broker
 
 
 @pytest.fixture(scope="session")
-def session_broker(cluster, release, tmp_path_factory, machine_places):
-    """Start a broker of each release where pods can reach it; a cluster that is not ours cannot."""
-    if not isinstance(cluster, Dockerless):
-        skip_or_fail("brokers of this machine are reached from pods of the cluster without Docker only")
-    places = Places(state=tmp_path_factory.mktemp(f"rabbitmq-{release}"), cache=machine_places.cache)
-    broker = start_broker(places, release, listen=(network.HOST,), leashed=True)
-    yield broker
-    broker.stop()
-    broker.remove()
+def must(kubectl):
+    """Call kubectl as the administrator, and fail with its own words if it fails."""
+
+    def must(*words, stdin=None):
+        done = kubectl(*words, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    return must
+
+
+@pytest.fixture(scope="session")
+def cluster_helm(cluster, must, machine_places):
+    """Give Helm on the cluster, whatever is installed there; in the end the operator's namespace goes."""
+    yield Helm.of(machine_places, cluster)
+    must("delete", "namespace", NAMESPACE, "--ignore-not-found")
 
 
 @pytest.fixture
-def broker(session_broker, namespace):
-    """Give the broker the name `rabbitmq` in this test's namespace: a Service, and a Secret with its keys."""
-    settings = session_broker.settings
-    outside = pod_broker.Outside(
-        settings.listen,
-        settings.ports.amqp,
-        settings.ports.management,
-        user=settings.credentials.user,
-        password=settings.credentials.password,
-    )
-    namespace.apply(*pod_broker.manifests("rabbitmq", namespace.name, outside))
-    return session_broker
+def helm(cluster_helm, must, image):
+    """Give Helm on a cluster where no operator is; at the end there is none again, whatever the test did."""
+    chart.clear(cluster_helm, must)
+    yield cluster_helm
+    chart.uninstall(cluster_helm)
+
+
+@pytest.fixture(scope="session")
+def operator(kubectl, must, cluster_helm, image):
+    """Give the operator, installed; at the end it must have let go of every object, and never have crashed."""
+    installation = Installation(must, cluster_helm)
+    try:
+        installation.install()
+    except (AssertionError, CommandFailed):
+        print(kubectl("describe", "pods", "--namespace", NAMESPACE).stdout)
+        print(kubectl("logs", f"deployment/{NAME}", "--namespace", NAMESPACE).stdout)
+        raise
+    yield installation
+    restarts = installation.restarts()
+    installation.uninstall()
+    assert restarts == [0], "the operator's container was started again by itself"
+
+
+@contextmanager
+def opened_shop(kubectl, broker):
+    """Open a shop in a namespace that enforces Restricted; at the end the operator must let its objects go."""
+    with made_namespace(kubectl) as namespace:
+        namespace.kubectl("label", "namespace", namespace.name, "pod-security.kubernetes.io/enforce=restricted")
+        vhost = broker.add_vhost(namespace.name)
+        broker.add_user(vhost.user, vhost.password, tags=TAGS)
+        shop = Shop(namespace, broker, vhost, Ledger(network.HOST))
+        shop.open()
+        yield shop
+        shop.close()
+
+
+@pytest.fixture(scope="session")
+def open_bare_shop(kubectl, brokers):
+    """Open a shop on the broker of a release, as a context; whoever opens it sees to an operator."""
+    return lambda release: opened_shop(kubectl, brokers(release))
+
+
+@pytest.fixture(scope="session")
+def open_shop(operator, open_bare_shop):
+    """Open a shop on the broker of a release, as a context."""
+    return open_bare_shop
 
 
 @pytest.fixture
-def namespace(kubectl, request):
-    name = f"e2e-{secrets.token_hex(4)}"
-    namespace = Namespace(name, kubectl)
-    namespace.kubectl("create", "namespace", name)
+def bare_shop(helm, open_bare_shop):
+    """Give a shop on the newest release, where the test itself sees to an operator, which is there at the end."""
+    with open_bare_shop(TESTED[-1]) as shop:
+        yield shop
+
+
+@pytest.fixture
+def shop(open_shop, release):
+    """Give a shop on the broker of each release."""
+    with open_shop(release) as shop:
+        yield shop
+
+
+@pytest.fixture
+def newest_shop(open_shop):
+    """Give a shop on the newest release only, for what has nothing to do with the broker."""
+    with open_shop(TESTED[-1]) as shop:
+        yield shop
+
+
+@contextmanager
+def made_namespace(kubectl):
+    namespace = Namespace(f"e2e-{secrets.token_hex(4)}", kubectl)
+    namespace.kubectl("create", "namespace", namespace.name)
     # Pods need the account that a controller makes for each namespace a moment later.
-    namespace.wait_for("the service account", lambda: not namespace.try_kubectl("get", "sa", "default").returncode)
-    yield namespace
-    if request.node.stash.get(FAILED, False):
-        dump(namespace)
-    kubectl("delete", "namespace", name, "--wait=false")
+    namespace.wait_for("the service account", lambda: namespace.has("sa/default"))
+    try:
+        yield namespace
+    finally:
+        kubectl("delete", "namespace", namespace.name, "--wait=false")
 
 
-FAILED = pytest.StashKey()
+@pytest.fixture
+def namespace(kubectl):
+    with made_namespace(kubectl) as namespace:
+        yield namespace
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
-    outcome = yield
-    if outcome.get_result().failed:
-        item.stash[FAILED] = True
+    """Print what was in the namespace of a test that failed, and what the operator said, while it is all there."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for name in sorted({shown.name for shown in item.funcargs.values() if isinstance(shown, Namespace | Shop)}):
+            report.sections.append((f"namespace {name}", describe(Namespace(name, item.funcargs["kubectl"]))))
+        if not {"operator", "helm"}.isdisjoint(item.funcargs):
+            words = "logs", f"deployment/{NAME}", "--namespace", NAMESPACE, "--tail=200"
+            report.sections.append(("the operator's log", item.funcargs["kubectl"](*words).stdout))
+    return report
 
 
-def dump(namespace):
-    for words in (("get", "all", "--output", "wide"), ("get", "events"), ("describe", "pods")):
-        print(f"--- kubectl {' '.join(words)} in {namespace.name}")
-        print(namespace.try_kubectl(*words).stdout)
-    for pod in namespace.get("pods")["items"]:
-        name = pod["metadata"]["name"]
-        print(f"--- logs of {name}")
-        print(namespace.try_kubectl("logs", name, "--all-containers", "--tail", "100").stdout)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Let what needs no operator go first: it would answer objects that other tests write themselves."""
+    items.sort(key=lambda item: "operator" in item.fixturenames)

@@ -5,9 +5,11 @@ Where no broker can run, tests skip on a laptop and fail in CI: a skip there wou
 
 import os
 import secrets
+import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,9 @@ from redrive_testbed.places import Places
 from redrive_testbed.rabbitmq import start_broker
 from redrive_testbed.rabbitmq_cluster import start_cluster
 from redrive_testbed.shell import wait_until
+
+CGROUP_V1, CGROUP_V2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+MEMORY_LIMIT = 320 << 20
 
 
 @pytest.fixture(scope="session")
@@ -158,3 +163,25 @@ def collect(vhost):
     yield start
     for collector in collectors:
         collector.stop()
+
+
+@pytest.fixture
+def group():
+    """Make a group with a limit, as a container has one; without the right to, there is nothing to test in."""
+    version_1 = (CGROUP_V1 / "memory.limit_in_bytes").exists()
+    folder = (CGROUP_V1 if version_1 else CGROUP_V2) / f"redrive-test-{secrets.token_hex(4)}"
+    limit = "memory.limit_in_bytes" if version_1 else "memory.max"
+    try:
+        folder.mkdir()
+        (folder / limit).write_text(str(MEMORY_LIMIT))
+    except OSError as problem:
+        with suppress(OSError):
+            folder.rmdir()
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no control group can be made here: {problem}")
+    yield folder
+    for pid in (folder / "cgroup.procs").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    wait_until("somebody is left in the group", lambda: not (folder / "cgroup.procs").read_text(), within=10)
+    folder.rmdir()

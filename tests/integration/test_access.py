@@ -1,13 +1,14 @@
 """A consumer's own broker user, on real brokers: it can do its work, and nothing to anybody else's."""
 
 import secrets
+from dataclasses import replace
 from datetime import timedelta
 
 import pika
 import pytest
 from pika.exceptions import ChannelClosedByBroker
 
-from redrive.access import Permission, TopicPermission, User, plan_access, user_name
+from redrive.access import Account, Permission, TopicPermission, User, plan_access, user_name
 from redrive.amqp import Amqp
 from redrive.elements import Binding, Exchange, Queue, freeze
 from redrive.endpoints import parse_amqp_url
@@ -110,9 +111,93 @@ def test_user_has_exactly_what_was_planned(granted, management, vhost):
     assert granted.repaired == plan_access(ORDERS, vhost.name)
 
 
-def test_second_run_grants_nothing_and_closes_nothing(granted, worker, management, vhost):
-    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password="another")
-    assert (again.repaired, again.closed_connections) == ((), 0)
+def test_second_run_grants_nothing_and_closes_nothing(granted, worker, management, vhost, password):
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password=password)
+    assert (again.repaired, again.closed_connections, again.password_changed) == ((), 0, False)
+
+
+def test_one_reading_of_all_accounts_says_the_same_as_one_of_each(granted, management, vhost, password):
+    accounts = management.read_accounts()
+    assert accounts[granted.user] == management.read_account(granted.user)
+    assert accounts[vhost.user] == management.read_account(vhost.user)
+    found = accounts[granted.user]
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password=password, found=found)
+    assert again.repaired == ()
+
+
+def test_user_that_no_reading_shows_is_made(granted, management, vhost, password):
+    assert user_name("shop/orders-eu", vhost.name) not in management.read_accounts()
+    made = ensure_access(OTHERS, vhost=vhost.name, management=management, password=password, found=Account())
+    assert management.read_grants(made.user) == set(plan_access(OTHERS, vhost.name))
+    revoke_access("shop/orders-eu", vhost=vhost.name, management=management)
+
+
+def test_password_is_known_by_its_hash(granted, management, password):
+    assert management.read_password(granted.user).matches(password)
+    assert not management.read_password(granted.user).matches(f"{password}!")
+    assert management.read_password("redrive/no/such") is None
+
+
+def can_enter(vhost, user, password):
+    try:
+        Amqp([parse_amqp_url(vhost.amqp_url).as_user(user, password)]).close()
+    except AccessRefused:
+        return False
+    return True
+
+
+def test_new_password_opens_the_door_and_leaves_open_connections_alone(granted, worker, management, vhost, password):
+    changed = ensure_access(ORDERS, vhost=vhost.name, management=management, password="neu-日本")
+    assert (changed.repaired, changed.password_changed, changed.closed_connections) == ((), True, 0)
+    assert can_enter(vhost, granted.user, "neu-日本")
+    assert not can_enter(vhost, granted.user, password)
+    assert worker.count_ready("orders") == 0
+    assert management.read_grants(granted.user) == set(plan_access(ORDERS, vhost.name))
+
+
+CHANGED_BY_HAND = {
+    "another password": {"password": "by-hand"},
+    "no password": {"password_hash": ""},
+    "sha512": {"password": "by-hand", "hashing_algorithm": "rabbit_password_hashing_sha512"},
+    "unknown algorithm": {"password": "by-hand", "hashing_algorithm": "rabbit_password_hashing_md5"},
+}
+
+
+@pytest.mark.parametrize("how", CHANGED_BY_HAND)
+def test_password_that_was_changed_by_hand_is_set_again_once(how, granted, management, broker, vhost, password):
+    broker.api.put("users", granted.user, body={**CHANGED_BY_HAND[how], "tags": ""})
+    runs = [ensure_access(ORDERS, vhost=vhost.name, management=management, password=password) for _ in range(2)]
+    assert [run.password_changed for run in runs] == [True, False]
+    assert can_enter(vhost, granted.user, password)
+
+
+def test_new_password_is_put_where_the_broker_tells_no_hash_to_compare(granted, management, vhost, password):
+    untold = replace(management.read_account(granted.user), password=None)
+    doors = {"vhost": vhost.name, "management": management, "found": untold}
+    assert not ensure_access(ORDERS, password="rotated", **doors).password_changed
+    assert can_enter(vhost, granted.user, password)
+    changed = ensure_access(ORDERS, password="rotated", password_changed=True, **doors)
+    assert (changed.password_changed, changed.repaired) == (True, ())
+    assert can_enter(vhost, granted.user, "rotated")
+
+
+def test_right_password_in_the_brokers_other_hash_is_left_alone(granted, management, broker, vhost, password):
+    body = {"password": password, "hashing_algorithm": "rabbit_password_hashing_sha512", "tags": ""}
+    broker.api.put("users", granted.user, body=body)
+    assert not ensure_access(ORDERS, vhost=vhost.name, management=management, password=password).password_changed
+
+
+def test_tag_that_somebody_gave_to_the_user_is_taken_away(granted, management, broker, vhost, password):
+    broker.api.put("users", granted.user, body={"password": password, "tags": "administrator"})
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password=password)
+    assert again.repaired == (User(granted.user),)
+    assert not broker.api.get("users", granted.user)["tags"]
+
+
+def test_password_shows_nowhere(granted, management, password):
+    account = management.read_account(granted.user)
+    assert account.password.encoded not in f"{account!r} {granted!r}"
+    assert password not in f"{account!r} {granted!r}"
 
 
 @pytest.mark.parametrize("kind", [User, TopicPermission, Permission])
@@ -128,14 +213,16 @@ def test_what_was_taken_from_the_user_is_given_again(kind, granted, management, 
     assert management.read_grants(granted.user) == set(plan_access(ORDERS, vhost.name))
 
 
-def test_widened_permission_is_narrowed_and_open_connections_are_closed(granted, worker, management, broker, vhost):
+def test_widened_permission_is_narrowed_and_open_connections_are_closed(
+    granted, worker, management, broker, vhost, password
+):
     broker.permit(granted.user, vhost.name)
     wait_until(
         "the connection is not listed yet",
         lambda: any(one["user"] == granted.user for one in broker.api.get("connections")),
         within=20,
     )
-    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password="kept")
+    again = ensure_access(ORDERS, vhost=vhost.name, management=management, password=password)
     assert [type(grant) for grant in again.repaired] == [Permission]
     assert again.closed_connections == 1
     with pytest.raises(BrokerError):

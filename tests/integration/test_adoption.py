@@ -75,6 +75,37 @@ def test_adopted_queue_keeps_what_its_own_policy_said(amqp, management, run, pol
     assert run().repaired == ()
 
 
+def test_limit_of_a_hidden_policy_does_not_come_into_force_by_ours(amqp, management, run, policy):
+    amqp.declare(Queue("orders", freeze(QUORUM)))
+    run()
+    policy("theirs", {"expires": 1000, "queue-leader-locator": "balanced"})
+    assert run().ready
+    ours = next(one for one in management.read().policies if one.name == "redrive.work.orders")
+    assert dict(ours.definition)["queue-leader-locator"] == "balanced"
+    amqp.wait(3)
+    assert amqp.count_ready("orders") == 0
+    assert (run().ready, run().repaired) == (True, ())
+
+
+def test_limit_in_a_policy_of_ours_is_mended(amqp, management, run, policy):
+    amqp.declare(Queue("orders", freeze(QUORUM)))
+    run()
+    ours = next(one for one in management.read().policies if one.name == "redrive.work.orders")
+    policy(ours.name, {**dict(ours.definition), "max-length": 5}, priority=ours.priority)
+    assert run().ready
+    assert ours in management.read().policies
+
+
+def test_policy_of_an_adopted_queue_goes_when_the_queue_is_made_anew(amqp, management, run):
+    amqp.declare(Queue("orders", freeze(QUORUM)))
+    run()
+    amqp.delete_queue("orders")
+    report = run()
+    assert "policy 'redrive.work.orders' is no longer wanted" in map(str, report.repaired)
+    assert "redrive.work.orders" not in {policy.name for policy in management.read().policies}
+    assert (judge_queue(ORDERS, management.read()), run().repaired) == (Fine(), ())
+
+
 def test_classic_queue_is_accepted_and_its_owner_told_what_is_missing(amqp, management, run):
     amqp.declare(Queue("orders", freeze({"x-queue-type": "classic"})))
     report = run()

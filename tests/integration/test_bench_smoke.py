@@ -1,4 +1,4 @@
-"""The bench of the ladder runs to its end in small, loses nothing and fills every row. No figure of it is judged."""
+"""The benches run to their end in small, lose nothing and fill every row. No figure of theirs is judged."""
 
 import json
 import os
@@ -13,29 +13,48 @@ from redrive_testbed.rabbitmq_release import TESTED
 
 SLEEPERS = 50
 CONTENDERS = ("plain", "hex", "celery", "nservicebus")
+OUR_MODES = ("thread", "async", "process")
 REFUSED = 2  # the exit code when no broker can run on this machine
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    page = tmp_path_factory.mktemp("bench") / "page.md"
-    page.write_text("before\n<!-- bench.ladder: begin; written by the bench, edits are lost -->\nold\n")
+def write_page(folder, bench):
+    page = folder / f"{bench}.md"
+    page.write_text(f"before\n<!-- {bench}: begin; written by the bench, edits are lost -->\nold\n")
     with page.open("a") as more:
-        more.write("<!-- bench.ladder: end -->\nafter\n")
+        more.write(f"<!-- {bench}: end -->\nafter\n")
     return page
 
 
-@pytest.fixture(scope="module")
-def run(page):
-    figures = page.with_name("run.json")
-    words = ("--quick", "--release", TESTED[-1], "--sleepers", str(SLEEPERS), "--json", figures, "--markdown", page)
+def run_bench(bench, page, *options):
+    figures = page.with_suffix(".json")
+    words = ("--quick", "--release", TESTED[-1], *options, "--json", figures, "--markdown", page)
     done = subprocess.run(
-        [sys.executable, "-m", "bench.ladder", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        [sys.executable, "-m", bench, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     if done.returncode == REFUSED and not os.environ.get("CI"):
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr
     return json.loads(figures.read_text())
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("bench"), "bench.ladder")
+
+
+@pytest.fixture(scope="module")
+def run(page):
+    return run_bench("bench.ladder", page, "--sleepers", str(SLEEPERS))
+
+
+@pytest.fixture(scope="module")
+def worker_page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("bench"), "bench.worker")
+
+
+@pytest.fixture(scope="module")
+def worker_run(worker_page):
+    return run_bench("bench.worker", worker_page)
 
 
 def test_bench_skips_nothing(run):
@@ -60,6 +79,41 @@ def test_bench_looks_at_the_bare_broker_and_at_an_idle_ladder(run):
 
 
 def test_bench_replaces_only_what_is_between_the_markers(run, page):
+    assert_replaced(page, run)
+
+
+def test_bench_of_the_worker_skips_nothing(worker_run):
+    assert worker_run["skipped"] == []
+
+
+def test_bench_of_the_worker_has_a_row_for_every_contender_and_workload(worker_run):
+    rows = {part: [row["contender"] for row in worker_run[part]] for part in ("success", "retry", "sleepers")}
+    assert rows == {
+        "success": ["blocking", "select", *OUR_MODES],
+        "retry": ["select", *OUR_MODES],
+        "sleepers": [*OUR_MODES],
+    }
+
+
+def test_bench_of_the_worker_loses_nothing_and_runs_nothing_twice(worker_run):
+    rows = [row for part in ("success", "retry", "sleepers") for row in worker_run[part]]
+    assert [
+        (row["contender"], row["lost"], row["duplicated"]) for row in rows if row["lost"] or row["duplicated"]
+    ] == []
+
+
+def test_bench_of_the_worker_replaces_only_what_is_between_the_markers(worker_run, worker_page):
+    assert_replaced(worker_page, worker_run)
+
+
+def test_bench_of_the_hot_path_times_every_step():
+    words = [sys.executable, "-m", "bench.hot_path", "--quick"]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the whole loop, retry" in done.stdout
+
+
+def assert_replaced(page, run):
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")

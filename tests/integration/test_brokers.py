@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pika
 import pytest
+from kernel_lists import LOOPBACK, listening_addresses, program_of
 from pika.exceptions import AMQPConnectionError, ProbableAccessDeniedError
 
 from redrive_testbed.errors import Refused
@@ -79,16 +80,9 @@ def test_rabbitmqctl_talks_to_its_own_node(broker, vhost):
 
 
 def test_broker_and_its_epmd_listen_on_loopback_only(broker):
-    addresses = listening_addresses(broker.pids())
+    addresses = set(listening_addresses(broker.pids()))
     assert "0100007F" in addresses
-    assert addresses <= {"0100007F", "00000000000000000000000001000000"}  # 127.0.0.1 and ::1, as the kernel writes them
-
-
-def listening_addresses(pids):
-    """Ask the kernel, since the management API says "::" for the port between nodes wherever that listens."""
-    inodes = {opened.readlink().name for pid in pids for opened in Path(f"/proc/{pid}/fd").iterdir()}
-    lines = [line.split() for table in ("tcp", "tcp6") for line in Path("/proc/net", table).read_text().splitlines()]
-    return {line[1].split(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in inodes}
+    assert addresses <= LOOPBACK
 
 
 def test_queue_of_one_vhost_is_not_in_another(broker, vhost):
@@ -165,10 +159,6 @@ def test_stopped_broker_leaves_no_process(own_broker):
 def test_running_broker_mounts_nothing_that_the_machine_sees(broker):
     assert broker.running()
     assert "rabbitmq" not in Path("/proc/self/mountinfo").read_text()
-
-
-def program_of(pid):
-    return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def test_busy_port_is_refused_before_anything_is_changed(broker, release, places):

@@ -1,13 +1,19 @@
 """The two doors to RabbitMQ: what goes wrong there comes out as our errors, and without secrets."""
 
+import time
+from dataclasses import replace
+
 import pytest
 
-from redrive.amqp import Amqp
+from redrive.amqp import Amqp, blocking
 from redrive.elements import Binding, Exchange, Queue, freeze
-from redrive.endpoints import parse_amqp_url, parse_management_url
-from redrive.errors import AccessRefused, BadAnswer, Conflict, NotAccepted, NotFound, Unreachable
+from redrive.endpoints import Endpoint, parse_amqp_url, parse_management_url
+from redrive.errors import AccessRefused, BadAnswer, BrokerError, Conflict, NotAccepted, NotFound, Unreachable
 from redrive.management import Management
 from redrive.properties import Properties
+from redrive_testbed.shell import wait_until
+
+from .stalling_proxy import StallingProxy
 
 QUORUM = freeze({"x-queue-type": "quorum"})
 
@@ -98,3 +104,75 @@ def test_what_is_not_a_management_api_is_a_bad_answer(broker):
     port = broker.settings.ports.amqp
     with pytest.raises((BadAnswer, Unreachable)):
         Management(parse_management_url(f"http://guest:guest@127.0.0.1:{port}"), vhost="/").read()
+
+
+def test_host_that_cannot_be_encoded_is_an_error_of_ours():
+    with pytest.raises(BrokerError, match="connecting"):
+        Amqp([Endpoint("rabbit..svc", 5672, "u", "p")])
+
+
+def test_counters_of_a_queue_are_read(amqp, management):
+    amqp.declare(Queue("orders", QUORUM))
+    for _ in range(3):
+        amqp.publish("", "orders", b"m", Properties())
+    held = amqp.take("orders", at_most=2, patience=5)
+    amqp.ack(held[0].tag)
+    amqp.wait(0.1)
+
+    def counters():
+        queue = management.read_queues()["orders"]
+        return queue.published, queue.delivered, queue.acked
+
+    wait_until("the broker has not counted", lambda: counters() == (3, 2, 1), within=20)
+
+
+@pytest.fixture
+def stalled(broker, vhost, monkeypatch):
+    """Give a door whose broker answers nothing any more; heartbeats would end that only after a minute."""
+    proxy = StallingProxy(broker.settings.ports.amqp)
+    door = Amqp([replace(parse_amqp_url(vhost.amqp_url), port=proxy.port)])
+    door.declare(Queue("orders", QUORUM))
+    door.publish("", "orders", b"m", Properties())
+    assert door.take("orders", at_most=1, patience=5)
+    monkeypatch.setattr(blocking, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.5)
+    proxy.stall()
+    yield door
+    door.close()
+    proxy.close()
+
+
+WAITS = {
+    "declare": lambda door: door.declare(Queue("other", QUORUM)),
+    "unbind": lambda door: door.unbind(Binding("amq.topic", "orders", "queue", "#")),
+    "count": lambda door: door.count_ready("orders"),
+    "look": lambda door: door.has_exchange("amq.topic"),
+    "delete": lambda door: door.delete_queue("orders"),
+    "publish": lambda door: door.publish("", "orders", b"m", Properties()),
+    "take": lambda door: door.take("orders", at_most=1, patience=0.1),
+    "give back": lambda door: door.give_back("orders", [1]),
+}
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_broker_that_never_answers_is_given_up(what, stalled):
+    begun = time.monotonic()
+    with pytest.raises(Unreachable, match="no answer in time"):
+        WAITS[what](stalled)
+    assert stalled.gone
+    assert time.monotonic() - begun < 5
+
+
+def test_door_closes_though_nobody_answers(stalled):
+    begun = time.monotonic()
+    stalled.close()
+    assert time.monotonic() - begun < 5
+    assert stalled.gone
+
+
+def test_consumer_waits_for_messages_longer_than_for_answers(amqp, monkeypatch):
+    amqp.declare(Queue("orders", QUORUM))
+    monkeypatch.setattr(blocking, "ANSWER_SECONDS", 0.3)
+    consuming = amqp.consume("orders", prefetch=1, patience=0.5)
+    assert [next(consuming) for _ in range(3)] == [None] * 3
+    amqp.cancel()

@@ -150,8 +150,8 @@ def test_consumers_bytecode_is_tied_to_its_source_by_hash(built):
 
 def test_operators_program_starts(built):
     operator = built["operator"]
-    assert operator.config["config"]["Entrypoint"][:2] == ["kopf", "run"]
-    assert "--liveness" in operator.run("kopf", "run", "--help")
+    assert operator.config["config"]["Entrypoint"] == ["redrive-operator"]
+    assert "--watch-namespaces" in operator.run("redrive-operator", "--help")
     operator.run("python3", "-c", "import kopf, kubernetes.client, redrive_operator")
 
 

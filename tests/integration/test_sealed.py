@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_lists import program_of
 
 from redrive_testbed import sealed
 from redrive_testbed.processes import Process, Processes
@@ -39,7 +40,7 @@ def start_daemon(processes, seal, **how):
 
 
 def sleepers(process):
-    return sum(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in sealed.pids_inside(process))
+    return sum(program_of(pid) == "sleep" for pid in sealed.pids_inside(process))
 
 
 def living(pids):

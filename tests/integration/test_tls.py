@@ -1,14 +1,12 @@
 """Both doors over TLS: verified by default, and refused by a wrong authority or a wrong name."""
 
-import socket
-import ssl
-import threading
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from tls_terminator import Terminator, server_context
 
 from redrive.amqp import Amqp
+from redrive.broker_folder import BrokerFolder
 from redrive.endpoints import parse_amqp_url, parse_management_url, tls_context
 from redrive.errors import Unreachable
 from redrive.management import Management
@@ -25,42 +23,17 @@ def authority(tmp_path_factory):
 @pytest.fixture
 def terminate(authority):
     """Give a function that puts TLS before a plain port, as a load balancer does; it returns the new port."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority.folder / "apiserver.crt", authority.folder / "apiserver.key")
-    listeners = []
+    context = server_context(authority)
+    asked = []
+    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    terminator = Terminator(context)
 
     def start(port):
-        listener = socket.create_server(("127.0.0.1", 0))
-        listeners.append(listener)
-        threading.Thread(target=_accept, args=(listener, context, port), daemon=True).start()
-        return listener.getsockname()[1]
+        return terminator.start(("127.0.0.1", port))
 
+    start.asked = asked
     yield start
-    for listener in listeners:
-        listener.close()
-
-
-def _accept(listener, context, port):
-    with suppress(OSError):
-        while True:
-            client, _ = listener.accept()
-            threading.Thread(target=_serve, args=(client, context, port), daemon=True).start()
-
-
-def _serve(client, context, port):
-    upstream = socket.create_connection(("127.0.0.1", port))
-    with suppress(OSError), upstream, client, context.wrap_socket(client, server_side=True) as safe:
-        back = threading.Thread(target=_pump, args=(upstream, safe), daemon=True)
-        back.start()
-        _pump(safe, upstream)
-        back.join(5)
-
-
-def _pump(source, sink):
-    with suppress(OSError):
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+    terminator.close()
 
 
 @pytest.fixture
@@ -95,3 +68,42 @@ def test_broker_of_another_name_is_refused(doors, authority, vhost):
         Amqp([amqp], tls=tls)
     with pytest.raises(Unreachable, match=r"not valid for '127\.0\.0\.1'"):
         Management(api, vhost=vhost.name, tls=tls).read()
+
+
+def named(endpoint, name):
+    return replace(endpoint, server_name=name)
+
+
+def test_broker_under_another_address_is_trusted_by_the_name_that_its_certificate_is_for(
+    doors, authority, vhost, broker
+):
+    amqp, api = doors("127.0.0.1")
+    tls = tls_context(ca=authority.certificate.read_text())
+    with Amqp([named(amqp, "localhost")], tls=tls) as door:
+        assert door.version == broker.version
+    assert Management(named(api, "localhost"), vhost=vhost.name, tls=tls).read().version == broker.version
+
+
+def test_broker_whose_certificate_is_for_another_name_than_the_given_one_is_refused(doors, authority, vhost):
+    amqp, api = doors("localhost")
+    tls = tls_context(ca=authority.certificate.read_text())
+    with pytest.raises(Unreachable, match=r"not valid for 'mq\.example\.com'"):
+        Amqp([named(amqp, "mq.example.com")], tls=tls)
+    with pytest.raises(Unreachable, match=r"not valid for 'mq\.example\.com'"):
+        Management(named(api, "mq.example.com"), vhost=vhost.name, tls=tls).read()
+
+
+def test_name_that_the_certificate_is_for_is_asked_for(doors, terminate, authority):
+    amqp, _ = doors("127.0.0.1")
+    with Amqp([named(amqp, "localhost")], tls=tls_context(ca=authority.certificate.read_text())):
+        assert terminate.asked == ["localhost"]
+
+
+def test_mounted_secret_with_a_server_name_leads_to_the_broker(doors, authority, vhost, broker, tmp_path):
+    amqp, _ = doors("127.0.0.1")
+    files = {"host": amqp.host, "port": str(amqp.port), "username": amqp.user, "password": amqp.password}
+    for key, value in {**files, "ca.crt": authority.certificate.read_text(), "server_name": "localhost"}.items():
+        (tmp_path / key).write_text(value)
+    endpoint, tls = BrokerFolder(tmp_path, vhost.name).read()
+    with Amqp([endpoint], tls=tls) as door:
+        assert door.version == broker.version

@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from redrive.amqp import Amqp
 from redrive.config import plan_config, write_config
@@ -22,7 +25,7 @@ from redrive.story import read_story, read_time
 from redrive.topology import Owner, Wanted, dead_queue_name
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders"
-WORKER = [sys.executable, "-m", "redrive.worker"]
+WORKER = [sys.executable, "-m", "redrive.worker", "--port", "0"]
 
 
 @pytest.fixture
@@ -163,6 +166,38 @@ def test_worker_that_cannot_settle_still_ends_when_told_and_gives_its_message_ba
     assert given_back.redelivered
 
 
+def ask(worker, path):
+    [listening] = worker.wait_for("listening")
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{listening['port']}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_worker_tells_how_it_is_and_what_it_did(amqp, worker):
+    worker.wait_for("consuming")
+    publish(amqp, 9, succeeds_on=2)
+    worker.wait_for("done")
+    assert ask(worker, "/livez")[0] == ask(worker, "/readyz")[0] == 200
+    _, metrics = ask(worker, "/metrics")
+    values = {(one.name, one.labels.get("outcome")): one.value for one in _samples(metrics)}
+    assert (values["redrive_messages_total", "done"], values["redrive_messages_total", "retry"]) == (1, 1)
+    assert values["redrive_retry_lateness_seconds_count", None] == 1
+
+
+def test_worker_without_its_queue_is_alive_and_not_ready(amqp, worker):
+    worker.wait_for("consuming")
+    amqp.delete_queue("orders")
+    worker.wait_for("cancelled")
+    assert ask(worker, "/livez")[0] == 200
+    assert ask(worker, "/readyz")[0] == 503
+
+
+def _samples(text):
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
 def test_worker_ends_politely_when_told(worker):
     worker.wait_for("consuming")
     worker.process.terminate()
@@ -172,6 +207,7 @@ def test_worker_ends_politely_when_told(worker):
 def test_handler_that_cannot_be_imported_ends_the_start_with_a_sentence_and_2(consumer, tmp_path):
     config = write_config(plan_config(consumer, consumer.worker, queue_parks=True))
     (tmp_path / "config.json").write_text(config.replace("orders:handle", "nowhere:handle"))
+    (tmp_path / "uri").write_text("amqp://nobody:nothing@127.0.0.1:1")
     command = [*WORKER, "--config", tmp_path / "config.json", "--broker", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

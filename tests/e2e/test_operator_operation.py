@@ -1,0 +1,101 @@
+"""The operator itself: it answers its probes, may do what it must, and survives kills, doubles and nonsense."""
+
+import json
+import time
+
+import pytest
+from e2e.odd_objects import odd_consumers
+from e2e.shops import wait_condition
+
+from redrive_testbed.operator_manifests import NAME, NAMESPACE, apply
+
+ACCOUNT = f"--as=system:serviceaccount:{NAMESPACE}:{NAME}"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_operator_answers_its_probes_and_serves_metrics(operator, path):
+    assert ("redrive_" in operator.fetch(path)) == (path == "/metrics")
+
+
+def test_operator_may_read_a_named_secret_and_list_none(operator, kubectl):
+    def may(*words):
+        return kubectl("auth", "can-i", *words, ACCOUNT, "--all-namespaces").stdout.strip() == "yes"
+
+    assert may("get", "secrets")
+    assert not any(may(verb, "secrets") for verb in ("list", "watch", "update"))
+    assert not any(may(verb, "pods") for verb in ("create", "delete", "update"))
+    assert not any(may(verb, "pods", "--subresource=exec") for verb in ("create", "get"))
+    assert not may("list", "configmaps", "--subresource=status")
+    assert not may("create", "clusterrolebindings")
+
+
+def test_no_field_leads_to_a_secret_of_another_namespace(newest_shop, namespace, operator, kubectl):
+    shop = newest_shop  # it has a Secret `rabbitmq`; the other namespace and the operator's have none of that name
+    namespace.apply({**shop.consumer(), "metadata": {"name": "intruder"}})
+    lent = {"secretRef": {"name": "rabbitmq"}, "allowedNamespaces": ["*"], "vhosts": ["*"]}
+    connection = {"apiVersion": "redrive.dev/v1alpha1", "kind": "BrokerConnection", "metadata": {"name": shop.name}}
+    apply(operator.kubectl, {**connection, "spec": lent})
+    try:
+        borrower = shop.consumer("borrower", broker={"connectionRef": {"name": shop.name}, "vhost": shop.vhost.name})
+        shop.apply(borrower)
+        told = shop.wait_condition("BrokerReachable", "False", "SecretNotFound", name="borrower")
+        assert NAMESPACE in told["message"]
+        wait_condition(namespace, "rcon/intruder", "BrokerReachable", "False", "SecretNotFound")
+        namespace.kubectl("delete", "rcon/intruder", "--timeout=60s")
+        shop.namespace.kubectl("delete", "rcon/borrower", "--timeout=60s")
+    finally:
+        kubectl("delete", "brokerconnection", shop.name)
+
+
+def test_operator_that_is_killed_again_and_again_finishes_what_it_began(newest_shop, operator):
+    shop = newest_shop
+    for delay in (0.0, 0.3, 1.0, 2.0):
+        name = f"killed-{delay:g}".replace(".", "-")
+        shop.apply(shop.consumer(name, deletionPolicy="Delete"))
+        time.sleep(delay)  # each kill hits another moment of the same reconcile
+        operator.kill()
+    for body in shop.namespace.get("rcon")["items"]:
+        shop.wait_ready(body["metadata"]["name"])
+    shop.namespace.kubectl("delete", "rcon", "--all", "--wait=false")
+    operator.kill()
+    shop.namespace.kubectl("wait", "rcon", "--all", "--for=delete", "--timeout=60s")
+    assert not [queue for queue in shop.queues() if "killed" in queue]
+
+
+def test_two_operators_at_once_do_no_harm(newest_shop, operator):
+    shop, second = newest_shop, f"{NAME}-second"
+    apply(operator.kubectl, operator.second(second))
+    here = ("--namespace", NAMESPACE)
+    try:
+        operator.kubectl("rollout", "status", f"deployment/{second}", *here, "--timeout=120s")
+        shop.apply_ready(shop.consumer(worker=shop.worker(), replicas=2))
+        before = shop.uids(), shop.deployment()["metadata"]["generation"]
+        shop.publish({f"order-{i}": {"succeeds_on": 1 + i % 2} for i in range(20)})
+        wanted = [(f"order-{i}", attempt) for i in range(20) for attempt in range(1, 2 + i % 2)]
+        shop.wait_runs(wanted)
+        shop.apply_ready(shop.consumer("canary", deletionPolicy="Delete"))
+        assert (shop.uids(), shop.deployment()["metadata"]["generation"]) == before
+        assert shop.ledger.attempts() == dict.fromkeys(wanted, 1)
+        shop.namespace.kubectl("delete", "rcon/canary", "--timeout=60s")
+        assert operator.restarts(second) == [0]
+    finally:
+        operator.kubectl("delete", "deployment", second, *here)
+
+
+def test_two_hundred_odd_objects_get_a_status_each_and_hold_up_nobody(newest_shop, operator):
+    shop, restarts = newest_shop, operator.restarts()
+    odd = json.dumps({"apiVersion": "v1", "kind": "List", "items": odd_consumers(shop, 215)})
+    # Some are too odd even for the schema.
+    shop.namespace.try_kubectl("create", "--validate=false", "--filename", "-", stdin=odd)
+    taken = [body["metadata"]["name"] for body in shop.namespace.get("rcon")["items"]]
+    assert len(taken) >= 200
+    shop.apply_ready(shop.consumer("sane"), within=60)
+
+    def unjudged():
+        bodies = shop.namespace.get("rcon")["items"]
+        return [body["metadata"]["name"] for body in bodies if not body.get("status", {}).get("conditions")]
+
+    shop.namespace.wait_for(lambda: f"a status of {unjudged()}", lambda: not unjudged(), 90)
+    assert operator.restarts() == restarts
+    assert "Traceback" not in operator.logs()
+    shop.namespace.kubectl("delete", "rcon", "--all", "--timeout=120s")

@@ -1,0 +1,167 @@
+"""Pausing and resuming on a real broker: in any order, nothing is lost, doubled, or made to look like a suspect."""
+
+import random
+
+import pytest
+from integration.turning import WORK, Taker, Turning, fill
+
+
+@pytest.fixture
+def turning(vhost, amqp):
+    amqp.declare(WORK)
+    turning = Turning(vhost.amqp_url)
+    yield turning
+    turning.close()
+
+
+def test_no_more_is_unacknowledged_than_the_prefetch(turning, amqp):
+    fill(amqp, 30)
+    taker = Taker(keeping=True)
+    consumer = turning.consumer(taker, prefetch=7)
+    turning.until(lambda: len(taker.deliveries) == 7)
+    turning.barrier(taker.sessions[-1])
+    consumer.resume(prefetch=10)
+    turning.until(lambda: len(taker.deliveries) == 17)
+    turning.barrier(taker.sessions[-1])
+    assert len(taker.deliveries) == 17
+    assert amqp.count_ready("orders") == 13
+
+
+def test_what_arrives_until_the_broker_agrees_to_a_pause_is_told_and_nothing_after(turning, amqp):
+    fill(amqp, 1000)
+    taker = Taker(keeping=True)
+    consumer = turning.consumer(taker, prefetch=600)
+    turning.until(lambda: taker.deliveries)
+    counts = []
+    consumer.pause(lambda: counts.append(len(taker.deliveries)))
+    turning.until(lambda: counts)
+    turning.barrier(taker.sessions[-1])
+    assert len(taker.deliveries) == counts[0]
+    assert counts[0] + amqp.count_ready("orders") == 1000
+    taker.sessions[-1].ack(taker.deliveries[-1].tag, multiple=True)
+    taker.keeping = False
+    consumer.resume(prefetch=100)
+    turning.until(lambda: len(taker.deliveries) == 1000)
+    assert taker.redelivered == []
+    assert sorted(map(int, taker.bodies)) == list(range(1000))
+
+
+def test_resume_takes_back_a_pause(turning, amqp):
+    fill(amqp, 1)
+    taker = Taker()
+    consumer = turning.consumer(taker)
+    turning.until(lambda: taker.sessions)
+    called = []
+    consumer.pause(lambda: called.append("first"))
+    consumer.resume(prefetch=5)
+    turning.until(lambda: len(taker.sessions) > 1)
+    consumer.pause(lambda: called.append("second"))
+    consumer.pause(lambda: called.append("third"))
+    turning.until(lambda: len(called) == 2)
+    assert called == ["second", "third"]
+
+
+class Wary(Taker):
+    """Is told of pauses, and believes them."""
+
+    is_quiet = False
+    pauses = 0
+
+    def delivered(self, session, delivery):
+        assert not self.is_quiet, "something came in a pause"
+        super().delivered(session, delivery)
+
+    def paused(self):
+        self.is_quiet = True
+        self.pauses += 1
+
+
+def disturb(turning, consumer, taker, dice, *, until):
+    """Pause and resume at random, in any order, until so many came; never after, or the last word would be a pause."""
+
+    def again():
+        if len(taker.deliveries) >= until:
+            return
+        turning.loop.later(dice.choice([0, 0, 0.001, 0.003]), again)
+        if dice.random() < 0.5:
+            taker.is_quiet = False
+            consumer.resume(prefetch=dice.choice([1, 5, 20, 300]))
+        else:
+            consumer.pause(taker.paused)
+
+    again()
+
+
+def test_any_order_of_pauses_and_resumes_loses_and_doubles_nothing(turning, amqp):
+    fill(amqp, 1500)
+    taker = Wary()
+    consumer = turning.consumer(taker, prefetch=20)
+    disturb(turning, consumer, taker, random.Random(turning.endpoint.vhost), until=1400)  # noqa: S311 - no secret
+    turning.until(lambda: len(taker.deliveries) >= 1400)
+    taker.is_quiet = False
+    consumer.resume(prefetch=50)
+    turning.until(lambda: len(taker.deliveries) >= 1500)
+    turning.barrier(taker.sessions[-1])
+    assert sorted(map(int, taker.bodies)) == list(range(1500))
+    assert taker.redelivered == []
+    assert taker.pauses, "no pause was ever reached, and nothing was tested"
+    assert taker.losses == []
+
+
+def test_any_order_of_pauses_resumes_and_broken_connections_loses_nothing(turning, amqp):
+    fill(amqp, 1500)
+    proxy = turning.detour()
+    taker = Wary()
+    consumer = turning.consumer(taker, prefetch=20, random=lambda: 0)
+    dice = random.Random(turning.endpoint.vhost)  # noqa: S311 - no secret
+    disturb(turning, consumer, taker, dice, until=1400)
+
+    def cut(longest):
+        """Cut, and again later; ever more seldom, or a slow machine would never get through a handshake."""
+        proxy.cut()
+        if len(taker.deliveries) < 1400:
+            turning.loop.later(dice.uniform(0, longest), lambda: cut(longest * 1.1))
+
+    turning.loop.later(0.1, lambda: cut(0.3))
+    turning.until(lambda: len(taker.deliveries) >= 1400, within=120)
+    taker.is_quiet = False
+    consumer.resume(prefetch=50)
+    turning.until(lambda: len(set(taker.bodies)) == 1500)
+    turning.until(lambda: amqp.count_ready("orders") == 0)
+    assert len(taker.losses) > 2
+
+
+def test_user_who_may_only_read_the_queue_can_do_all_this(turning, amqp, broker, vhost):
+    fill(amqp, 50)
+    broker.permit(vhost.user, vhost.name, configure="^$", write="^$", read="^orders$")
+    taker = Taker()
+    consumer = turning.consumer(taker, prefetch=2)
+    turning.until(lambda: taker.deliveries)
+    consumer.resume(prefetch=10)
+    turning.until(lambda: len(taker.deliveries) == 50)
+    called = []
+    consumer.pause(lambda: called.append(None))
+    turning.until(lambda: called)
+    assert taker.losses == turning.troubles == taker.redelivered == []
+
+
+def test_pause_holds_over_a_new_connection_and_is_told_without_one(turning, amqp):
+    proxy = turning.detour()
+    taker = Taker()
+    consumer = turning.consumer(taker, random=lambda: 0)
+    called = []
+    consumer.pause(lambda: called.append("before connecting"))
+    turning.until(lambda: called)
+    fill(amqp, 10)
+    consumer.resume(prefetch=3)
+    turning.until(lambda: len(taker.deliveries) == 10)
+    consumer.pause(lambda: called.append("connected"))
+    turning.until(lambda: len(called) == 2)
+    proxy.cut()
+    turning.until(lambda: taker.losses)
+    fill(amqp, 10, first=10)
+    publisher = turning.publisher()  # another connection, as a clock
+    turning.until(lambda: publisher.connected)
+    assert len(taker.deliveries) == 10
+    consumer.resume(prefetch=3)
+    turning.until(lambda: len(taker.deliveries) == 20)

@@ -1,0 +1,193 @@
+"""A worker whose broker fails it: nothing is lost, and it goes on by itself.
+
+In each test a worker has messages in every state when the fault strikes: done, running, fetched, sleeping and waiting.
+Afterwards each was done, none is left, and none was parked.
+"""
+
+import threading
+from contextlib import closing
+
+import pytest
+from workers.bed import QUEUE, Bed, manifest
+
+from redrive.elements import Binding
+from redrive.endpoints import parse_amqp_url
+from redrive_testbed.shell import wait_until
+
+from .stalling_proxy import StallingProxy
+
+FAILS_ONCE = ("fail", "ok")
+SLOW = ("sleep:1",)
+
+
+@pytest.fixture
+def bed(vhost, tmp_path):
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name))
+    yield bed
+    bed.close()
+
+
+@pytest.fixture
+def own_bed(own_broker, tmp_path):
+    """Give a bed on a broker that this test may end."""
+    vhost = own_broker.add_vhost("shop")
+    bed = Bed(vhost.amqp_url, tmp_path, manifest("shop"))
+    yield bed
+    bed.close()
+
+
+def names(what, count):
+    return [f"{what}-{number}" for number in range(count)]
+
+
+def load(bed, worker):
+    """Publish messages for every state, and wait until the worker is in the middle of them."""
+    bed.publish(names("slow", 8), do=SLOW)
+    bed.publish(names("flaky", 60), do=FAILS_ONCE)
+    bed.publish(names("plain", 60))
+    worker.wait_for("retry", 5)
+
+
+def check(bed, *, within=240):
+    """See that everything was done, after messages that came later than the fault, and that nothing is left."""
+    bed.publish(names("late", 10), do=FAILS_ONCE)
+    bed.wait_done(within=within)
+    bed.wait_empty()
+    assert bed.letters() == []
+
+
+@pytest.mark.usefixtures("grown_up_queues")
+def test_broker_is_restarted(own_bed, own_broker):
+    worker = own_bed.start()
+    load(own_bed, worker)
+    own_broker.stop()
+    own_broker.start()
+    own_bed.reconnect()
+    check(own_bed)
+
+
+@pytest.mark.usefixtures("grown_up_queues")
+def test_broker_is_killed(own_bed, own_broker):
+    worker = own_bed.start()
+    load(own_bed, worker)
+    own_broker.kill()
+    own_broker.start()
+    own_bed.reconnect()
+    check(own_bed)
+
+
+@pytest.mark.parametrize("alarm", ["memory_alarm", "disk_alarm"])
+def test_broker_takes_nothing_while_it_is_short_of(alarm, own_bed, own_broker):
+    worker = own_bed.start()
+    own_bed.publish(names("slow", 8), do=SLOW)
+    own_bed.publish(names("flaky", 60), do=FAILS_ONCE)
+    own_bed.publish(names("plain", 300))
+    worker.wait_for("retry", 5)
+    with getattr(own_broker, alarm)():
+        # What succeeds is acknowledged all the while: only publishing is blocked.
+        own_bed.wait_done(names("plain", 10))
+    check(own_bed)
+
+
+def test_queue_is_deleted_and_what_the_worker_held_is_not_lost(bed, broker, vhost):
+    """What was in the queue is gone with it, by somebody's will; what had been delivered is not."""
+    worker = bed.start()
+    bed.publish(names("slow", 4), do=("sleep:2",))
+    wait_until("four run", lambda: len(bed.runs()) == 4, within=30)
+    bed.publish(names("fetched", 4), do=("ok",))
+    wait_until("nothing is ready", lambda: bed.amqp.count_ready(QUEUE) == 0, within=30)
+    bed.amqp.delete_queue(QUEUE)
+    worker.wait_for("cancelled")
+    bed.provision()
+    check(bed)
+
+
+def test_queue_is_away_for_a_while(bed):
+    worker = bed.start()
+    bed.publish(names("flaky", 20), do=FAILS_ONCE)
+    bed.wait_done()
+    bed.amqp.delete_queue(QUEUE)
+    worker.wait_for("broker", 2)
+    bed.provision()
+    check(bed)
+
+
+def test_channel_is_closed_by_an_error(bed, broker, vhost):
+    worker = bed.start()
+    load(bed, worker)
+    # As if the worker had acknowledged what it never had.
+    method = "{method, {'basic.ack', 99999999, false}, none, noflow}"
+    offence = f"[gen_server:cast(Channel, {method}) || Channel <- rabbit_channel:list()]."
+    bed.disconnect()  # or our own channels would be among them
+    broker.rabbitmqctl("eval", offence)
+    worker.wait_for("lost")
+    check(bed)
+
+
+def test_connections_are_closed_by_an_administrator(bed, broker, vhost):
+    worker = bed.start()
+    load(bed, worker)
+    broker.rabbitmqctl("close_all_user_connections", vhost.user, "maintenance")
+    bed.reconnect()
+    worker.wait_for("lost")
+    check(bed)
+
+
+def test_broker_loses_its_patience_with_a_slow_handler(own_bed, own_broker):
+    worker = own_bed.start()
+    own_broker.rabbitmqctl("eval", "application:set_env(rabbit, consumer_timeout, 2000).")
+    own_broker.rabbitmqctl("eval", "application:set_env(rabbit, channel_tick_interval, 1000).")
+    own_bed.publish(names("slow", 2), do=("sleep:6",))
+    own_bed.publish(names("plain", 20))
+    own_bed.wait_done(names("plain", 20))
+    check(own_bed)
+    assert worker.process.returncode == 0
+
+
+def fail_while_refused(bed, worker, *, failing=20):
+    """Let messages fail whose retries the broker does not take; those that succeed go by them."""
+    bed.publish(names("flaky", failing), do=FAILS_ONCE)
+    bed.publish(names("plain", 20))
+    bed.wait_done(names("plain", 20))
+    worker.wait_for("unsettled", 2)
+
+
+def test_retry_that_has_no_way_waits_for_one(bed, amqp):
+    worker = bed.start()
+    amqp.unbind(Binding("redrive.retry", "redrive.delay.0.2", "queue", "0.0.0.0.2.*"))
+    fail_while_refused(bed, worker)
+    bed.provision()
+    check(bed)
+
+
+def test_retry_whose_exchange_is_gone_waits_for_it(bed, broker, vhost):
+    worker = bed.start()
+    worker.wait_for("consuming")
+    broker.api.delete("exchanges", vhost.name, "redrive.retry")
+    fail_while_refused(bed, worker)
+    bed.provision()
+    check(bed)
+
+
+def test_retry_that_its_queue_does_not_take_waits_until_it_does(bed, broker, vhost):
+    worker = bed.start()
+    worker.wait_for("consuming")
+    limit = {"pattern": r"^redrive\.delay\.", "definition": {"max-length": 1}, "apply-to": "queues"}
+    broker.api.put("operator-policies", vhost.name, "full", body=limit)
+    fail_while_refused(bed, worker, failing=40)
+    broker.api.delete("operator-policies", vhost.name, "full")
+    check(bed)
+
+
+def test_connection_stalls_for_a_minute(bed, vhost):
+    endpoint = parse_amqp_url(vhost.amqp_url)
+    with closing(StallingProxy(endpoint.port)) as proxy:
+        bed.point_to(vhost.amqp_url.replace(f":{endpoint.port}/", f":{proxy.port}/"))
+        worker = bed.start()
+        load(bed, worker)
+        proxy.stall()
+        resumed = threading.Timer(60, proxy.flow)
+        resumed.start()
+        worker.wait_for("lost", within=120)
+        resumed.join()
+        check(bed)
