@@ -3,10 +3,10 @@
 Times are in milliseconds and memory in megabytes, unless the name says otherwise: they are written for people.
 """
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from bench.run_file import read_run
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,9 @@ class Run:
     idle: list[Idle] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
-
     @classmethod
     def load(cls, path: Path) -> "Run":
-        raw: dict[str, Any] = json.loads(path.read_text())
-        return cls(
-            facts=raw["facts"],
-            receiver_capacity=raw["receiver_capacity"],
-            figures=[Figures(**row) for row in raw["figures"]],
-            homecomings=[Homecoming(**row) for row in raw["homecomings"]],
-            idle=[Idle(**row) for row in raw["idle"]],
-            skipped=raw["skipped"],
-        )
+        return cls(**read_run(path, figures=Figures, homecomings=Homecoming, idle=Idle))
 
     def lost(self) -> int:
         return sum(row.lost for row in self.figures) + sum(row.lost for row in self.homecomings)

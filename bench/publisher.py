@@ -1,11 +1,11 @@
-"""Publishing persistent messages of 1 KB with a window of unconfirmed ones, as fast as it goes or at an even pace.
+"""Publishing persistent messages with a window of unconfirmed ones, as fast as it goes or at an even pace.
 
 A message is due at the moment it is handed to the client plus its delay, so the way into the broker counts as
 lateness too. All are mandatory: a message that the broker cannot route, or refuses, ends the measurement.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -22,6 +22,13 @@ PERSISTENT = pika.BasicProperties(delivery_mode=2)
 TICK = 0.005  # seconds between two looks at the clock when there is a pace to keep
 GIVE_UP = 600  # seconds: the broker has blocked the connection, or is gone
 _PADDING = b"\x5a" * (BODY_BYTES - NUMBER_BYTES)
+
+
+Write = Callable[[int], tuple[bytes, pika.BasicProperties]]  # the message of a number
+
+
+def write_numbered(number: int) -> tuple[bytes, pika.BasicProperties]:
+    return number.to_bytes(NUMBER_BYTES) + _PADDING, PERSISTENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,12 @@ class Sent:
 class Publisher:
     """One connection and one channel in confirm mode; its loop runs only inside `publish`."""
 
-    def __init__(self, url: str, *, window: int, dues: dict[int, int]) -> None:
+    def __init__(self, url: str, *, window: int, dues: dict[int, int], write: Write = write_numbered) -> None:
         parameters = pika.URLParameters(url)
         parameters.heartbeat = 0  # nobody would answer one between two calls
         self._window = window
         self._dues = dues
+        self._write = write
         self._letters: Sequence[Letter] = ()
         self._next = 0
         self._tag = 0
@@ -112,13 +120,10 @@ class Publisher:
     def _send(self, letter: Letter) -> None:
         self._tag += 1
         self._unconfirmed.add(self._tag)
+        body, properties = self._write(letter.number)
         self._dues[letter.number] = time.monotonic_ns() + letter.delay_ns
         self._channel.basic_publish(
-            letter.entrance.exchange,
-            letter.entrance.routing_key,
-            letter.number.to_bytes(NUMBER_BYTES) + _PADDING,
-            PERSISTENT,
-            mandatory=True,
+            letter.entrance.exchange, letter.entrance.routing_key, body, properties, mandatory=True
         )
 
     def _channel_opened(self, channel: Channel) -> None:

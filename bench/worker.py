@@ -1,0 +1,183 @@
+"""Redrive's worker beside consumers written by hand: messages a second, what each costs, and what sleepers cost.
+
+    uv run python -m bench.worker                      success, retry and sleepers, about an hour
+    uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
+    uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
+    uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
+    uv run python -m bench.worker --parts sweep        slow handlers, large bodies, more at once
+    uv run python -m bench.worker --profile thread     where the time of the success path goes; --parts retry for that
+
+Rounds are interleaved: every contender has its turn on every release before any has its second, and each round begins
+with another contender, so that a machine that is slow for a while is slow for all.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from bench import worker_report as report
+from bench.brokers import open_brokers
+from bench.command import describe_run, keep, noting_failure, numbers, open_parser, parse_options, report_runs, words
+from bench.errors import Abandoned
+from bench.worker_bed import Bed, Beds, open_beds
+from bench.worker_contenders import CONTENDERS, Contender
+from bench.worker_figures import Run
+from bench.worker_profile import profile
+from bench.worker_retry import Load as RetryLoad
+from bench.worker_retry import measure_retry, plan_retry
+from bench.worker_sleepers import Load as SleepersLoad
+from bench.worker_sleepers import measure_sleepers
+from bench.worker_success import Load as SuccessLoad
+from bench.worker_success import measure_success, plan_success
+from bench.worker_sweep import loads_of, plan_sweep
+from redrive_testbed.errors import Refused
+from redrive_testbed.say import say
+
+PARTS = ("success", "retry", "sleepers", "sweep")
+USUAL_PARTS = ("success", "retry", "sleepers")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    if options.profile:
+        return _profile(options)
+    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=report.render)
+
+
+def _profile(options: argparse.Namespace) -> int:
+    try:
+        print(show_profile(options))
+    except (Refused, Abandoned) as reason:
+        say(f"error: {reason}")
+        return 2
+    return 0
+
+
+def measure(options: argparse.Namespace) -> Run:
+    """Measure all that was asked for; what fails is noted and left out."""
+    run = Run(describe_run("bench.worker"))
+    with open_brokers(fresh=not options.quick) as brokers, open_beds(brokers, fresh=not options.quick) as beds:
+        for release in options.release:
+            with brokers.lend(release):
+                pass  # where no broker can run at all, the whole run is refused here
+        for round_, part, contender, release in plan_rounds(options):
+            _try(run, beds, release, part, contender, round_, options)
+            keep(run, options)
+    return run
+
+
+def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contender, str]]:
+    for round_ in range(options.rounds):
+        for part in options.parts:
+            names = [name for name in options.contenders if _takes_part(CONTENDERS[name], part)]
+            turn = round_ % max(1, len(names))
+            for name in (*names[turn:], *names[:turn]):
+                for release in options.release:
+                    yield round_, part, CONTENDERS[name], release
+
+
+def _takes_part(contender: Contender, part: str) -> bool:
+    if part == "sleepers":
+        return contender.ours
+    return part != "retry" or contender.retry_module is not None
+
+
+def _try(
+    run: Run, beds: Beds, release: str, part: str, contender: Contender, round_: int, options: argparse.Namespace
+) -> None:
+    what = f"round {round_ + 1}, RabbitMQ {release}, {part}, {contender.name}"
+    with noting_failure(run.skipped, what), beds.lend(release) as bed:
+        match part:
+            case "success":
+                load = SuccessLoad(options.messages, options.concurrency)
+                run.success.append(measure_success(bed, contender, load, round_=round_))
+            case "retry":
+                run.retry.append(measure_retry(bed, contender, _retry_load(options), round_=round_))
+            case "sleepers":
+                run.sleepers.append(measure_sleepers(bed, contender, _sleepers_load(options), round_=round_))
+            case _:
+                _sweep(run, bed, contender, round_, options)
+
+
+def _sweep(run: Run, bed: Bed, contender: Contender, round_: int, options: argparse.Namespace) -> None:
+    loads = plan_sweep(
+        options.messages,
+        usual=options.concurrency,
+        handlers=options.handler_ms,
+        bodies=options.bodies,
+        concurrencies=options.concurrencies,
+    )
+    for load in loads_of(contender, loads):
+        what = f"{load.handler_ms} ms, {load.body_bytes:,} bytes, concurrency {load.concurrency}, {contender.name}"
+        with noting_failure(run.skipped, what):
+            run.sweep.append(measure_success(bed, contender, load, round_=round_))
+
+
+def _retry_load(options: argparse.Namespace) -> RetryLoad:
+    return RetryLoad(options.messages, options.concurrency, options.pace, options.paced_seconds)
+
+
+def _sleepers_load(options: argparse.Namespace) -> SleepersLoad:
+    return SleepersLoad(
+        sleepers=options.sleepers,
+        delay=timedelta(seconds=options.sleep),
+        concurrency=options.concurrency,
+        pace=options.fresh,
+        warm_up=max(1, options.sleepers // 20),
+    )
+
+
+def show_profile(options: argparse.Namespace) -> str:
+    """Profile the success path, or the retries where these alone were asked for."""
+    if options.parts == ["retry"]:
+        plan = plan_retry(RetryLoad(options.messages, options.concurrency, pace=0, paced_seconds=0))
+    else:
+        plan = plan_success(SuccessLoad(options.messages, options.concurrency))
+    with (
+        open_brokers(fresh=False) as brokers,
+        open_beds(brokers, fresh=False) as beds,
+        beds.lend(options.release[-1]) as bed,
+    ):
+        return profile(bed, CONTENDERS[options.profile], plan)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = open_parser("bench.worker", __doc__)
+    parser.add_argument("--parts", type=words(*PARTS), default=list(USUAL_PARTS), metavar=",".join(PARTS))
+    parser.add_argument("--contenders", type=words(*CONTENDERS), default=list(CONTENDERS), metavar=",".join(CONTENDERS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=20_000, help="that wait in the queue when the worker starts")
+    parser.add_argument("--concurrency", type=int, default=4, help="of Redrive's worker")
+    parser.add_argument("--profile", choices=list(CONTENDERS), help="only print where a worker's time goes")
+    _add_retry(parser.add_argument_group("retry"))
+    _add_sleepers(parser.add_argument_group("sleepers"))
+    _add_sweep(parser.add_argument_group("sweep"))
+    return parse_options(parser, arguments, _QUICK)
+
+
+_QUICK: dict[str, object] = {
+    "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
+    "handler_ms": [0, 1], "bodies": [1024, 65_536], "concurrencies": [1, 4],
+}  # fmt: skip
+
+
+def _add_retry(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--pace", type=float, default=50, help="messages a second when lateness is measured")
+    group.add_argument("--paced-seconds", type=float, default=10)
+
+
+def _add_sleepers(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--sleepers", type=int, default=10_000)
+    group.add_argument("--sleep", type=float, default=20, help="seconds")
+    group.add_argument("--fresh", type=float, default=20, help="messages a second meanwhile")
+
+
+def _add_sweep(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--handler-ms", type=numbers, default=[0, 1, 10], metavar="N,N")
+    group.add_argument("--bodies", type=numbers, default=[1024, 16_384, 131_072, 1_048_576], metavar="N,N")
+    group.add_argument("--concurrencies", type=numbers, default=[1, 4, 16, 64], metavar="N,N")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The workers that are measured beside each other, as values: how each is started, and what it has to reach.
+
+- `blocking`: pika's blocking connection, each message acknowledged: what most people write, and the measure of the
+  others where every message succeeds.
+- `select`: pika's callbacks with acknowledgements in batches: the practical limit. Written to retry, it is the measure
+  of the others where messages fail.
+- `thread`, `async`, `process`: Redrive's worker, in each of its modes.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from redrive.spec import PythonMode
+
+# As people set it; and as many as batches of acknowledgements need in order not to run dry.
+BLOCKING_PREFETCH = 100
+SELECT_PREFETCH = 500
+
+SUCCESS_MEASURE = "blocking"
+RETRY_MEASURE = "select"
+
+# What is promised of each: at least so many times the measure.
+SUCCESS_GOALS = {"thread": 1.5, "async": 1.5, "process": 0.7}
+RETRY_GOALS = {"thread": 0.8, "async": 0.8, "process": 0.8}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One worker; `module` is what runs when nothing fails, `retry_module` when something does, if it can do that."""
+
+    name: str
+    module: str = "redrive.worker"
+    retry_module: str | None = "redrive.worker"
+    options: tuple[str, ...] = ()
+    mode: PythonMode = PythonMode.THREAD  # hand-written ones run their handler where they are
+    ours: bool = True
+
+    def command(self, config: Path, broker: Path, *, retry_key: str, under: tuple[str, ...] = ()) -> list[str]:
+        """Build the command; with a `retry_key` failed messages are to go there. `under` is a module that runs it."""
+        module = self.retry_module if retry_key else self.module
+        extra = self.options if self.ours else (*self.options, "--retry-key", retry_key)
+        words = (*under, module, "--config", config, "--broker", broker, *extra)
+        return [sys.executable, "-m", *map(str, words)]
+
+    def handler(self, *, fails: bool) -> str:
+        module = "bench.worker_handler_async" if self.mode is PythonMode.ASYNC else "bench.worker_handler"
+        return f"{module}:{'fail_first' if fails else 'succeed'}"
+
+
+CONTENDERS: dict[str, Contender] = {
+    contender.name: contender
+    for contender in (
+        Contender("blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False),
+        Contender(
+            "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
+            ours=False,
+        ),
+        Contender("thread", mode=PythonMode.THREAD),
+        Contender("async", mode=PythonMode.ASYNC),
+        Contender("process", mode=PythonMode.PROCESS),
+    )
+}  # fmt: skip

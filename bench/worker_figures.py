@@ -1,0 +1,101 @@
+"""What a run of the worker's bench has found, as values that go into a file and come back from it.
+
+CPU for a message is in microseconds, other times are in milliseconds and memory in megabytes, unless the name says
+otherwise: they are written for people.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.run_file import read_run
+
+
+@dataclass(frozen=True)
+class Success:
+    """What a full queue gave whose messages all succeed."""
+
+    version: str
+    contender: str
+    round: int
+    concurrency: int
+    handler_ms: float
+    body_bytes: int
+    messages: int
+    per_second: float
+    worker_cpu: float
+    broker_cpu: float
+    worker_busy: float  # cores
+    broker_busy: float
+    others_busy: float  # cores used meanwhile by programs that have nothing to do with the measurement
+    peak_memory: float
+    held: int  # not acknowledged a moment after the last was handled
+    redelivered: int  # deliveries that the broker said were not the first of their message
+    lost: int
+    duplicated: int
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What a full queue gave whose messages all fail once, and how late they came back where few did at a time."""
+
+    version: str
+    contender: str
+    round: int
+    concurrency: int
+    messages: int
+    per_second: float
+    worker_cpu: float
+    broker_cpu: float
+    others_busy: float
+    peak_memory: float
+    late_p50: float
+    late_p99: float
+    late_max: float
+    earliest: float
+    offered_per_second: float
+    redelivered: int
+    lost: int
+    duplicated: int
+
+
+@dataclass(frozen=True)
+class Sleepers:
+    """What messages cost that have failed and sleep, and how fresh ones fare meanwhile."""
+
+    version: str
+    contender: str
+    round: int
+    sleepers: int
+    asleep: int  # the fewest at any moment that was measured
+    memory_before: float
+    memory_asleep: float
+    unacked: int
+    fresh_per_second: float
+    fresh_p50: float
+    fresh_p99: float
+    fresh_max: float
+    others_busy: float
+    lost: int
+    duplicated: int
+
+
+@dataclass
+class Run:
+    """Everything that one command found, and what a reader must know of how."""
+
+    facts: dict[str, str]
+    success: list[Success] = field(default_factory=list)
+    retry: list[Retry] = field(default_factory=list)
+    sleepers: list[Sleepers] = field(default_factory=list)
+    sweep: list[Success] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, path: Path) -> "Run":
+        return cls(**read_run(path, success=Success, retry=Retry, sleepers=Sleepers, sweep=Success))
+
+    def rows(self) -> list[Success | Retry | Sleepers]:
+        return [*self.success, *self.retry, *self.sleepers, *self.sweep]
+
+    def lost(self) -> int:
+        return sum(row.lost for row in self.rows())

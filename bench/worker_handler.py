@@ -1,0 +1,48 @@
+"""The handlers that every contender runs, written for the worker's bench: they do nothing but say that they ran.
+
+A body begins with the number of its message, and then how often it is to fail. Where to note what, and how long to
+take, stands in the environment, because a handler has no other way to be told.
+"""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.worker_ledger import Ledger
+
+LEDGER = "REDRIVE_BENCH_LEDGER"  # the file to note in
+SECONDS = "REDRIVE_BENCH_SECONDS"  # how long a handler takes
+
+NUMBER_BYTES = 8
+
+
+class NotYet(Exception):
+    """The failure that was ordered."""
+
+
+def write_body(number: int, *, failures: int, size: int) -> bytes:
+    return (number.to_bytes(NUMBER_BYTES) + failures.to_bytes(1)).ljust(size, b"\x5a")
+
+
+def succeed(body: bytes) -> None:
+    if seconds:
+        time.sleep(seconds)
+    note_success(body)
+
+
+def note_success(body: bytes) -> None:
+    ledger.note_success(int.from_bytes(body[:NUMBER_BYTES]), time.monotonic_ns())
+
+
+def fail_first(body: bytes, message: Any) -> None:  # noqa: ANN401 - Redrive's, or what a hand-written one has for it
+    """Fail as often as the body says, and then succeed."""
+    if message.attempt <= body[NUMBER_BYTES]:
+        ledger.note_failure(int.from_bytes(body[:NUMBER_BYTES]), time.monotonic_ns())
+        raise NotYet(f"attempt {message.attempt} is to fail")
+    note_success(body)
+
+
+seconds = float(os.environ.get(SECONDS, "0"))
+if LEDGER in os.environ:
+    ledger = Ledger(Path(os.environ[LEDGER]))

@@ -1,0 +1,180 @@
+"""A run of the worker's bench as tables for people: medians over the rounds, ratios to the measure, and the goals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bench.measure import median
+from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
+from bench.worker_contenders import CONTENDERS, RETRY_GOALS, RETRY_MEASURE, SUCCESS_GOALS, SUCCESS_MEASURE
+from bench.worker_figures import Retry, Run, Sleepers, Success
+
+SECTION = Section("bench.worker")
+
+SUCCESS_HEAD = (
+    "contender", "messages/s", f"× {SUCCESS_MEASURE}", "goal", "worker CPU µs", "×", "broker CPU µs", "×",
+    "worker cores", "broker cores", "peak MB", "held", "redelivered", "lost", "dup.",
+)  # fmt: skip
+RETRY_HEAD = (
+    "contender", "messages/s", f"× {RETRY_MEASURE}", "goal", "worker CPU µs", "×", "broker CPU µs", "×", "late p50 ms",
+    "p99", "max", "peak MB", "redelivered", "lost", "dup.",
+)  # fmt: skip
+SLEEPERS_HEAD = (
+    "RabbitMQ", "contender", "sleepers", "asleep", "MB before", "MB asleep", "unacked", "fresh p50 ms", "p99", "max",
+    "lost", "dup.",
+)  # fmt: skip
+
+
+def render(run: Run) -> str:
+    """Write the whole report in Markdown."""
+    parts = [
+        list_facts(run.facts.items()),
+        warn_of_others((row.others_busy for row in run.rows()), "Messages a second and lateness"),
+        *_success(run.success),
+        *_retry(run.retry),
+        _sleepers(run.sleepers),
+        *_sweep(run.sweep),
+        list_skipped(run.skipped),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _success(rows: Sequence[Success]) -> Iterable[str]:
+    for (version,), group in grouped(rows, lambda row: (row.version,)):
+        measure = [row for row in group if row.contender == SUCCESS_MEASURE]
+        cells = [_success_cells(cell, measure) for _, cell in grouped(group, lambda row: (row.contender,))]
+        first = group[0]
+        yield (
+            f"#### RabbitMQ {version}, every message succeeds\n\n{table(SUCCESS_HEAD, cells)}\n\n"
+            f"{first.messages:,} messages of {first.body_bytes:,} bytes, a handler that does nothing, concurrency "
+            f"{first.concurrency}. {_others(group)}"
+        )
+
+
+def _success_cells(cell: Sequence[Success], measure: Sequence[Success]) -> list[str]:
+    contender = cell[0].contender
+    rates, usual = [row.per_second for row in cell], [row.per_second for row in measure]
+    return [
+        contender,
+        spread(rates, ",.0f"),
+        ratio(rates, usual),
+        _goal(SUCCESS_GOALS, contender, rates, usual),
+        *_cost(cell, measure),
+        f"{median(row.worker_busy for row in cell):.2f}",
+        f"{median(row.broker_busy for row in cell):.2f}",
+        f"{median(row.peak_memory for row in cell):.0f}",
+        str(max(row.held for row in cell)),
+        str(max(row.redelivered for row in cell)),
+        str(sum(row.lost for row in cell)),
+        str(sum(row.duplicated for row in cell)),
+    ]
+
+
+def _retry(rows: Sequence[Retry]) -> Iterable[str]:
+    for (version,), group in grouped(rows, lambda row: (row.version,)):
+        measure = [row for row in group if row.contender == RETRY_MEASURE]
+        cells = [_retry_cells(cell, measure) for _, cell in grouped(group, lambda row: (row.contender,))]
+        first, earliest = group[0], min(row.earliest for row in group)
+        yield (
+            f"#### RabbitMQ {version}, every message fails once and is back after 1 s\n\n{table(RETRY_HEAD, cells)}\n\n"
+            f"{first.messages:,} messages of 1 KB, concurrency {first.concurrency}. Lateness at "
+            f"{first.offered_per_second:,.0f} messages a second offered; the earliest of all came {earliest:+.1f} ms "
+            f"from its due time. {_others(group)}"
+        )
+
+
+def _retry_cells(cell: Sequence[Retry], measure: Sequence[Retry]) -> list[str]:
+    contender = cell[0].contender
+    rates, usual = [row.per_second for row in cell], [row.per_second for row in measure]
+    return [
+        contender,
+        spread(rates, ",.0f"),
+        ratio(rates, usual),
+        _goal(RETRY_GOALS, contender, rates, usual),
+        *_cost(cell, measure),
+        spread([row.late_p50 for row in cell], ".0f"),
+        spread([row.late_p99 for row in cell], ".0f"),
+        f"{max(row.late_max for row in cell):.0f}",
+        f"{median(row.peak_memory for row in cell):.0f}",
+        str(max(row.redelivered for row in cell)),
+        str(sum(row.lost for row in cell)),
+        str(sum(row.duplicated for row in cell)),
+    ]
+
+
+def _sleepers(rows: Sequence[Sleepers]) -> str:
+    if not rows:
+        return ""
+    cells = [_sleepers_cells(cell) for _, cell in grouped(rows, lambda row: (row.version, row.contender))]
+    return (
+        f"#### While failed messages sleep\n\n{table(SLEEPERS_HEAD, cells)}\n\n"
+        f"{rows[0].fresh_per_second:,.0f} fresh messages a second. {_others(rows)}"
+    )
+
+
+def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
+    return [
+        cell[0].version,
+        cell[0].contender,
+        f"{cell[0].sleepers:,}",
+        f"{min(row.asleep for row in cell):,}",
+        spread([row.memory_before for row in cell], ".1f"),
+        spread([row.memory_asleep for row in cell], ".1f"),
+        str(max(row.unacked for row in cell)),
+        spread([row.fresh_p50 for row in cell], ".1f"),
+        spread([row.fresh_p99 for row in cell], ".1f"),
+        f"{max(row.fresh_max for row in cell):.1f}",
+        str(sum(row.lost for row in cell)),
+        str(sum(row.duplicated for row in cell)),
+    ]
+
+
+def _sweep(rows: Sequence[Success]) -> Iterable[str]:
+    for (version,), group in grouped(rows, lambda row: (row.version,)):
+        names = [name for name in CONTENDERS if any(row.contender == name for row in group)]
+        head = ("handler ms", "bytes", "concurrency", *names)
+        ours = [row for row in group if CONTENDERS[row.contender].ours] or group
+        cells = [_sweep_cells(cell[0], names, group) for _, cell in grouped(ours, _point)]
+        yield (
+            f"#### RabbitMQ {version}, messages a second as the work changes\n\n{table(head, cells)}\n\n"
+            f"The ratio to `{SUCCESS_MEASURE}`, which has no concurrency, stands in parentheses. {_others(group)}"
+        )
+
+
+def _sweep_cells(point: Success, names: Sequence[str], rows: Sequence[Success]) -> list[str]:
+    alike = [row for row in rows if (row.handler_ms, row.body_bytes) == (point.handler_ms, point.body_bytes)]
+    measure = [row.per_second for row in alike if row.contender == SUCCESS_MEASURE]
+
+    def cell(name: str) -> str:
+        ours = CONTENDERS[name].ours
+        found = [row for row in alike if row.contender == name and (not ours or row.concurrency == point.concurrency)]
+        rates = [row.per_second for row in found]
+        return f"{median(rates):,.0f} ({ratio(rates, measure)})" if rates else "–"
+
+    return [f"{point.handler_ms:g}", f"{point.body_bytes:,}", str(point.concurrency), *map(cell, names)]
+
+
+def _point(row: Success) -> tuple[float, int, int]:
+    return row.handler_ms, row.body_bytes, row.concurrency
+
+
+def _cost(cell: Sequence[Success] | Sequence[Retry], measure: Sequence[Success] | Sequence[Retry]) -> list[str]:
+    worker, broker = [row.worker_cpu for row in cell], [row.broker_cpu for row in cell]
+    return [
+        spread(worker, ".0f"),
+        ratio(worker, [row.worker_cpu for row in measure]),
+        spread(broker, ".0f"),
+        ratio(broker, [row.broker_cpu for row in measure]),
+    ]
+
+
+def _goal(goals: Mapping[str, float], contender: str, rates: Sequence[float], measure: Sequence[float]) -> str:
+    """Write what was promised, and whether it is kept."""
+    if contender not in goals:
+        return ""
+    goal = goals[contender]
+    if not measure:
+        return f"≥ {goal}"
+    return f"≥ {goal} {'met' if median(rates) >= goal * median(measure) else 'missed'}"
+
+
+def _others(rows: Iterable[Success | Retry | Sleepers]) -> str:
+    return f"Other programs of the machine used up to {max(row.others_busy for row in rows):.1f} cores."

@@ -1,0 +1,125 @@
+"""Messages that failed and sleep: what they cost the worker, and whether a fresh message is handled at once meanwhile.
+
+Memory before is that of a worker that has already retried: what it needs once is not what sleepers cost. All of them
+must fall asleep well before the first wakes; then memory and the fresh messages are looked at, and in the end all must
+come home.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bench.errors import Abandoned
+from bench.measure import watch_peak
+from bench.usage import Accounts
+from bench.worker_bed import Bed, Settings
+from bench.worker_contenders import Contender
+from bench.worker_figures import Sleepers
+from bench.worker_trial import ACKED_WITHIN, Plan, Trial, name_percentiles, open_trial, wait_for
+
+SHORTEST_LOOK = 1.0  # seconds
+MARGIN = 0.5  # seconds before the first wakes
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked of everybody."""
+
+    sleepers: int
+    delay: timedelta
+    concurrency: int
+    pace: float  # fresh messages a second
+    warm_up: int
+
+    @property
+    def warming(self) -> range:
+        return range(self.warm_up)
+
+    @property
+    def sleeping(self) -> range:
+        return range(self.warm_up, self.warm_up + self.sleepers)
+
+    @property
+    def fresh(self) -> range:
+        """As many as could be published while the others sleep, and more than there will be time for."""
+        start = self.sleeping.stop
+        return range(start, start + int(self.pace * self.delay.total_seconds()))
+
+
+def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Sleepers:
+    plan = Plan(
+        Settings(load.concurrency, load.delay), load.fresh.stop, failing=range(load.warming.start, load.sleeping.stop)
+    )
+    with open_trial(bed, contender, plan) as trial, trial.work() as worker:
+        trial.publish(load.warming)
+        trial.wait_for_all(worker, load.warming)
+        before = worker.meter.memory_mb()
+        trial.publish(load.sleeping)
+        wait_for(worker, lambda: trial.ledger.failed(load.sleeping), load.sleepers)
+        accounts = Accounts(bed.meter, worker.meter)
+        usage = accounts.read()
+        with watch_peak(worker.meter) as peak:
+            fresh, unacked, asleep = _look(trial, load)
+        used = accounts.read() - usage
+        everything = range(fresh.stop)
+        trial.wait_for_all(worker, everything)
+        lost = trial.count_lost(worker, everything)
+        time.sleep(ACKED_WITHIN)
+        worker.stop(must_be_polite=True)
+        return Sleepers(
+            **name_percentiles("fresh", _latencies(trial, fresh)),
+            version=bed.broker.version,
+            contender=contender.name,
+            round=round_,
+            sleepers=load.sleepers,
+            asleep=asleep,
+            memory_before=before,
+            memory_asleep=peak.megabytes,
+            unacked=unacked,
+            fresh_per_second=load.pace,
+            others_busy=used.others_busy,
+            lost=lost,
+            duplicated=_duplicated(trial, load, fresh) + bed.count_left(),
+        )
+
+
+def _look(trial: Trial, load: Load) -> tuple[range, int, int]:
+    """Publish fresh messages while all sleep; return them, what was held unacknowledged, and how many slept.
+
+    Counts of the broker are up to five seconds old, so only the later ones count; and a fresh message may be in flight,
+    so the least of these is what is held.
+    """
+    ledger, seconds = trial.ledger, load.delay.total_seconds()
+    wakes = min(ledger.failed_at(number) for number in load.sleeping if ledger.failed_at(number)) / 1e9 + seconds
+    left = wakes - MARGIN - time.monotonic()
+    if left < SHORTEST_LOOK:
+        raise Abandoned(
+            f"{load.sleepers:,} messages took so long to fail that the first woke: let them sleep for more than "
+            f"{seconds:.0f} s, or take fewer"
+        )
+    fresh = load.fresh[: int(load.pace * left)]
+    unacked, asleep = [], []
+    for second in _by_second(fresh, load.pace):
+        trial.publish(second, per_second=load.pace)
+        unacked.append(trial.bed.look_unacked())
+        asleep.append(ledger.failed(load.sleeping) - ledger.succeeded(load.sleeping))
+    return fresh, min(unacked[len(unacked) // 2 :]), min(asleep)
+
+
+def _by_second(numbers: range, pace: float) -> list[range]:
+    step = max(1, int(pace))
+    return [numbers[start : start + step] for start in range(0, len(numbers), step)]
+
+
+def _latencies(trial: Trial, numbers: range) -> list[float]:
+    came = ((number, trial.ledger.succeeded_at(number)) for number in numbers)
+    return [(at - trial.dues[number]) / 1e6 for number, at in came if at]
+
+
+def _duplicated(trial: Trial, load: Load, fresh: range) -> int:
+    ledger = trial.ledger
+    return (
+        ledger.duplicated(load.warming, failures=1)
+        + ledger.duplicated(load.sleeping, failures=1)
+        + ledger.duplicated(fresh, failures=0)
+    )
