@@ -15,6 +15,9 @@ CONTEXT :=
 RELEASE :=
 STAGES :=
 BENCH :=
+BASE :=
+WITH :=
+ADVISORIES :=
 export REDRIVE_CONTEXT := $(CONTEXT)
 
 .PHONY: help
@@ -32,11 +35,16 @@ check: setup ## lint, types and import contracts: the fast part of the tests
 format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
-.PHONY: faults bench
+.PHONY: faults bench bench-ladder bench-worker bench-operator
 faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
 	@$(UV) run pytest tests/faults -ra --timeout 3600
-bench: setup ## measure side by side and write the figures into docs/benchmarks.md; BENCH="--quick" or other flags; hours
+bench: bench-ladder bench-worker bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
+bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
+bench-worker: setup ## the worker; BENCH="--quick" or other flags
+	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
+bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
+	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
@@ -57,6 +65,22 @@ broker-status: setup ## say where that broker listens
 .PHONY: images
 images: setup ## build the operator's and the consumer's image, load them into the cluster that is up
 	@$(BED) images
+
+.PHONY: chart
+chart: setup ## make the chart's copies of the kinds, and the table of its values, anew
+	@$(BED) chart
+
+.PHONY: dashboards
+dashboards: setup ## write the dashboards of the chart anew, from testbed/redrive_dashboards
+	@$(UV) run --quiet python -m redrive_dashboards build
+
+.PHONY: release release-compare audit
+release: setup ## make what a release publishes, twice, and compare: into dist; BASE=image@sha256:… for the images' base
+	@$(UV) run --quiet python -m redrive_release make --base "$(BASE)"
+release-compare: setup ## compare dist with somebody else's of the same commit; WITH=folder
+	@$(UV) run --quiet python -m redrive_release compare dist "$(WITH)"
+audit: setup ## ask for advisories on every locked dependency; ADVISORIES=folder asks a copy of PyPA's database
+	@$(UV) run --quiet python -m redrive_release audit $(if $(ADVISORIES),--advisories $(ADVISORIES))
 
 .PHONY: setup
 setup: $(UV)
