@@ -21,8 +21,9 @@ from bench.brokers import open_brokers
 from bench.command import describe_run, keep, noting_failure, numbers, open_parser, parse_options, report_runs, words
 from bench.errors import Abandoned
 from bench.worker_bed import Bed, Beds, open_beds
-from bench.worker_contenders import CONTENDERS, Contender
+from bench.worker_contenders import CONTENDERS, SCRIPTED, Contender
 from bench.worker_figures import Run
+from bench.worker_peers import Peer, are_installed
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
 from bench.worker_retry import measure_retry, plan_retry
@@ -56,6 +57,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
+    _require_peers(options)
     run = Run(describe_run("bench.worker"))
     with open_brokers(fresh=not options.quick) as brokers, open_beds(brokers, fresh=not options.quick) as beds:
         for release in options.release:
@@ -67,7 +69,13 @@ def measure(options: argparse.Namespace) -> Run:
     return run
 
 
-def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contender, str]]:
+def _require_peers(options: argparse.Namespace) -> None:
+    peers = [name for name in options.contenders if isinstance(CONTENDERS[name], Peer)]
+    if peers and not are_installed():
+        raise Refused(f"{', '.join(peers)} are not installed: make peers, or --contenders {','.join(SCRIPTED)}")
+
+
+def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contender | Peer, str]]:
     for round_ in range(options.rounds):
         for part in options.parts:
             names = [name for name in options.contenders if _takes_part(CONTENDERS[name], part)]
@@ -77,14 +85,12 @@ def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contend
                     yield round_, part, CONTENDERS[name], release
 
 
-def _takes_part(contender: Contender, part: str) -> bool:
-    if part == "sleepers":
-        return contender.ours
-    return part != "retry" or contender.retry_module is not None
+def _takes_part(contender: Contender | Peer, part: str) -> bool:
+    return part not in ("retry", "sleepers", "crash") or contender.retries
 
 
 def _try(
-    run: Run, beds: Beds, release: str, part: str, contender: Contender, round_: int, options: argparse.Namespace
+    run: Run, beds: Beds, release: str, part: str, contender: Contender | Peer, round_: int, options: argparse.Namespace
 ) -> None:
     what = f"round {round_ + 1}, RabbitMQ {release}, {part}, {contender.name}"
     with noting_failure(run.skipped, what), beds.lend(release) as bed:
@@ -100,7 +106,7 @@ def _try(
                 _sweep(run, bed, contender, round_, options)
 
 
-def _sweep(run: Run, bed: Bed, contender: Contender, round_: int, options: argparse.Namespace) -> None:
+def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
     loads = plan_sweep(
         options.messages,
         usual=options.concurrency,
@@ -139,7 +145,7 @@ def show_profile(options: argparse.Namespace) -> str:
         open_beds(brokers, fresh=False) as beds,
         beds.lend(options.release[-1]) as bed,
     ):
-        return profile(bed, CONTENDERS[options.profile], plan)
+        return profile(bed, SCRIPTED[options.profile], plan)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -149,7 +155,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=20_000, help="that wait in the queue when the worker starts")
     parser.add_argument("--concurrency", type=int, default=4, help="of Redrive's worker")
-    parser.add_argument("--profile", choices=list(CONTENDERS), help="only print where a worker's time goes")
+    parser.add_argument("--profile", choices=list(SCRIPTED), help="only print where a worker's time goes")
     _add_retry(parser.add_argument_group("retry"))
     _add_sleepers(parser.add_argument_group("sleepers"))
     _add_sweep(parser.add_argument_group("sweep"))

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bench.measure import percentile, watch_peak
-from bench.worker_bed import Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
 from bench.worker_figures import Retry
+from bench.worker_peers import Peer
+from bench.worker_settings import Settings
 from bench.worker_success import per_message
 from bench.worker_trial import ACKED_WITHIN, Plan, Trial, await_quiet, name_percentiles, open_trial
 
@@ -39,7 +41,7 @@ class Load:
         return range(self.messages, self.messages + int(self.pace * self.paced_seconds))
 
 
-def measure_retry(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Retry:
+def measure_retry(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Retry:
     everything = range(load.stream.stop)
     with open_trial(bed, contender, plan_retry(load)) as trial:
         trial.publish(load.burst)
@@ -66,9 +68,9 @@ def measure_retry(bed: Bed, contender: Contender, load: Load, *, round_: int) ->
             peak_memory=peak.megabytes,
             earliest=percentile(late + _lateness(trial, load.burst), 0),
             offered_per_second=load.pace,
-            redelivered=bed.count_redelivered(2 * len(everything)),
+            redelivered=bed.count_redelivered(contender.queues, 2 * len(everything)),
             lost=lost,
-            duplicated=trial.ledger.duplicated(everything, failures=1) + bed.count_left(),
+            duplicated=trial.ledger.duplicated(everything, failures=1) + bed.count_left(contender.queues),
         )
 
 

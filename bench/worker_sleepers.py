@@ -12,9 +12,11 @@ from datetime import timedelta
 from bench.errors import Abandoned
 from bench.measure import watch_peak
 from bench.usage import Accounts
-from bench.worker_bed import Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
 from bench.worker_figures import Sleepers
+from bench.worker_peers import Peer
+from bench.worker_settings import Settings
 from bench.worker_trial import ACKED_WITHIN, Plan, Trial, name_percentiles, open_trial, wait_for
 
 SHORTEST_LOOK = 1.0  # seconds
@@ -46,7 +48,7 @@ class Load:
         return range(start, start + int(self.pace * self.delay.total_seconds()))
 
 
-def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Sleepers:
+def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Sleepers:
     plan = Plan(
         Settings(load.concurrency, load.delay), load.fresh.stop, failing=range(load.warming.start, load.sleeping.stop)
     )
@@ -65,7 +67,7 @@ def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int)
         trial.wait_for_all(worker, everything)
         lost = trial.count_lost(worker, everything)
         time.sleep(ACKED_WITHIN)
-        worker.stop(must_be_polite=True)
+        worker.stop(must_be_polite=contender.ours)
         return Sleepers(
             **name_percentiles("fresh", _latencies(trial, fresh)),
             version=bed.broker.version,
@@ -79,7 +81,7 @@ def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int)
             fresh_per_second=load.pace,
             others_busy=used.others_busy,
             lost=lost,
-            duplicated=_duplicated(trial, load, fresh) + bed.count_left(),
+            duplicated=_duplicated(trial, load, fresh) + bed.count_left(contender.queues),
         )
 
 
@@ -101,7 +103,7 @@ def _look(trial: Trial, load: Load) -> tuple[range, int, int]:
     unacked, asleep = [], []
     for second in _by_second(fresh, load.pace):
         trial.publish(second, per_second=load.pace)
-        unacked.append(trial.bed.look_unacked())
+        unacked.append(trial.bed.look_unacked(trial.contender.queues))
         asleep.append(ledger.failed(load.sleeping) - ledger.succeeded(load.sleeping))
     return fresh, min(unacked[len(unacked) // 2 :]), min(asleep)
 
