@@ -1,10 +1,11 @@
-"""Redrive's worker beside consumers written by hand: messages a second, what each costs, and what sleepers cost.
+"""Redrive's worker beside others: messages a second, what each costs, what sleepers cost, what a crash destroys.
 
-    uv run python -m bench.worker                      success, retry and sleepers, about an hour
+    uv run python -m bench.worker                      success, retry, sleepers and crash, hours with all the peers
     uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
     uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
     uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
     uv run python -m bench.worker --parts sweep        slow handlers, large bodies, more at once
+    uv run python -m bench.worker --parts growth       what a message costs as there are more of them
     uv run python -m bench.worker --profile thread     where the time of the success path goes; --parts retry for that
 
 Rounds are interleaved: every contender has its turn on every release before any has its second, and each round begins
@@ -22,7 +23,12 @@ from bench.command import describe_run, keep, noting_failure, numbers, open_pars
 from bench.errors import Abandoned
 from bench.worker_bed import Bed, Beds, open_beds
 from bench.worker_contenders import CONTENDERS, SCRIPTED, Contender
+from bench.worker_crash import Load as CrashLoad
+from bench.worker_crash import measure_crash
 from bench.worker_figures import Run
+from bench.worker_growth import Load as GrowthLoad
+from bench.worker_growth import measure_growth, plan_growth
+from bench.worker_growth_plot import draw
 from bench.worker_peers import Peer, are_installed
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
@@ -35,15 +41,24 @@ from bench.worker_sweep import loads_of, plan_sweep
 from redrive_testbed.errors import Refused
 from redrive_testbed.say import say
 
-PARTS = ("success", "retry", "sleepers", "sweep")
-USUAL_PARTS = ("success", "retry", "sleepers")
+PICTURE = "worker-growth.svg"
+PARTS = ("success", "retry", "sleepers", "crash", "sweep", "growth")
+USUAL_PARTS = ("success", "retry", "sleepers", "crash")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     if options.profile:
         return _profile(options)
-    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=report.render)
+    # The picture lies beside the page that shows it, and is of the last run on it.
+    picture = options.markdown.with_name(PICTURE) if options.markdown else None
+
+    def render(run: Run) -> str:
+        if picture and run.growth:
+            picture.write_text(draw(run.growth))
+        return report.render(run, picture=picture)
+
+    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -86,6 +101,8 @@ def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contend
 
 
 def _takes_part(contender: Contender | Peer, part: str) -> bool:
+    if part == "growth":
+        return contender.ours
     return part not in ("retry", "sleepers", "crash") or contender.retries
 
 
@@ -99,11 +116,16 @@ def _try(
                 load = SuccessLoad(options.messages, options.concurrency)
                 run.success.append(measure_success(bed, contender, load, round_=round_))
             case "retry":
-                run.retry.append(measure_retry(bed, contender, _retry_load(options), round_=round_))
+                run.retry.append(measure_retry(bed, contender, _retry_load(options, contender), round_=round_))
             case "sleepers":
                 run.sleepers.append(measure_sleepers(bed, contender, _sleepers_load(options), round_=round_))
-            case _:
+            case "crash":
+                crash = CrashLoad(options.crash_sleepers, timedelta(seconds=options.sleep), options.concurrency)
+                run.crash.append(measure_crash(bed, contender, crash, round_=round_))
+            case "sweep":
                 _sweep(run, bed, contender, round_, options)
+            case _:
+                _grow(run, bed, contender, round_, options)
 
 
 def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
@@ -120,8 +142,17 @@ def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options
             run.sweep.append(measure_success(bed, contender, load, round_=round_))
 
 
-def _retry_load(options: argparse.Namespace) -> RetryLoad:
-    return RetryLoad(options.messages, options.concurrency, options.pace, options.paced_seconds)
+def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
+    usual = GrowthLoad(options.messages, options.concurrency)
+    for load in plan_growth(counts=options.counts, concurrencies=options.concurrencies, usual=usual):
+        what = f"{load.messages:,} messages, concurrency {load.concurrency}, {contender.name}"
+        with noting_failure(run.skipped, what):
+            run.growth.append(measure_growth(bed, contender, load, round_=round_))
+
+
+def _retry_load(options: argparse.Namespace, contender: Contender | Peer) -> RetryLoad:
+    most = options.peer_retries if isinstance(contender, Peer) else options.messages
+    return RetryLoad(min(options.messages, most), options.concurrency, options.pace, options.paced_seconds)
 
 
 def _sleepers_load(options: argparse.Namespace) -> SleepersLoad:
@@ -157,24 +188,27 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--concurrency", type=int, default=4, help="of Redrive's worker")
     parser.add_argument("--profile", choices=list(SCRIPTED), help="only print where a worker's time goes")
     _add_retry(parser.add_argument_group("retry"))
-    _add_sleepers(parser.add_argument_group("sleepers"))
-    _add_sweep(parser.add_argument_group("sweep"))
+    _add_sleepers(parser.add_argument_group("sleepers and crash"))
+    _add_sweep(parser.add_argument_group("sweep and growth"))
     return parse_options(parser, arguments, _QUICK)
 
 
 _QUICK: dict[str, object] = {
     "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
-    "handler_ms": [0, 1], "bodies": [1024, 65_536], "concurrencies": [1, 4],
+    "crash_sleepers": 100, "counts": [300, 1000], "handler_ms": [0, 1], "bodies": [1024, 65_536],
+    "concurrencies": [1, 4],
 }  # fmt: skip
 
 
 def _add_retry(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pace", type=float, default=50, help="messages a second when lateness is measured")
     group.add_argument("--paced-seconds", type=float, default=10)
+    group.add_argument("--peer-retries", type=int, default=5_000, help="messages of a peer, at most: some are slow")
 
 
 def _add_sleepers(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--sleepers", type=int, default=10_000)
+    group.add_argument("--crash-sleepers", type=int, default=2_000, help="that sleep when their worker is killed")
     group.add_argument("--sleep", type=float, default=20, help="seconds")
     group.add_argument("--fresh", type=float, default=20, help="messages a second meanwhile")
 
@@ -182,6 +216,7 @@ def _add_sleepers(group: argparse._ArgumentGroup) -> None:
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--handler-ms", type=numbers, default=[0, 1, 10], metavar="N,N")
     group.add_argument("--bodies", type=numbers, default=[1024, 16_384, 131_072, 1_048_576], metavar="N,N")
+    group.add_argument("--counts", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000], metavar="N,N")
     group.add_argument("--concurrencies", type=numbers, default=[1, 4, 16, 64], metavar="N,N")
 
 

@@ -7,7 +7,6 @@ less the delay.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -18,7 +17,7 @@ from bench.worker_figures import Retry
 from bench.worker_peers import Peer
 from bench.worker_settings import Settings
 from bench.worker_success import per_message
-from bench.worker_trial import ACKED_WITHIN, Plan, Trial, await_quiet, name_percentiles, open_trial
+from bench.worker_trial import Plan, Trial, await_quiet, name_percentiles, open_trial
 
 DELAY = timedelta(seconds=1)
 
@@ -48,11 +47,11 @@ def measure_retry(bed: Bed, contender: Contender | Peer, load: Load, *, round_: 
         await_quiet(bed.meter)
         with trial.work() as worker, watch_peak(worker.meter) as peak:
             used, counted, lost = trial.consume(worker, load.burst)
-            trial.publish(load.stream, per_second=load.pace)
-            trial.wait_for_all(worker, load.stream)
-            lost += trial.count_lost(worker, load.stream)
-            time.sleep(ACKED_WITHIN)
-            worker.stop(must_be_polite=contender.ours)
+            if not lost:  # who lost some was ended over it, and has no lateness
+                trial.publish(load.stream, per_second=load.pace)
+                trial.wait_for_all(worker, load.stream)
+                lost = trial.count_lost(worker, load.stream)
+            trial.finish(worker, lost)
         late = _lateness(trial, load.stream)
         return Retry(
             **name_percentiles("late", late),

@@ -78,10 +78,10 @@ class Trial:
         config, secret = self.bed.write_files(folder, contender, settings)
         return contender.command(config, secret, retry_key=settings.retry_key, under=under), {}
 
-    def await_first(self, worker: WorkerProcess, numbers: range) -> int:
+    def await_first(self, worker: WorkerProcess, numbers: range, *, every: float = LOOK_EVERY) -> int:
         """Wait until some have been handled, be it that they failed; return how many."""
         count = self.ledger.failed if self.plan.failing else self.ledger.succeeded
-        wait_for(worker, lambda: count(numbers), 1)
+        wait_for(worker, lambda: count(numbers), 1, every=every)
         return count(numbers)
 
     def consume(self, worker: WorkerProcess, numbers: range) -> tuple[Usage, int, int]:
@@ -92,9 +92,9 @@ class Trial:
         used = accounts.read() - before
         return used, len(numbers) - seen, self.count_lost(worker, numbers)
 
-    def wait_for_all(self, worker: WorkerProcess, numbers: range) -> None:
+    def wait_for_all(self, worker: WorkerProcess, numbers: range, *, every: float = LOOK_EVERY) -> None:
         """Wait until all have succeeded, or until nothing has come of the rest for a long time."""
-        wait_for(worker, lambda: self.ledger.succeeded(numbers), len(numbers))
+        wait_for(worker, lambda: self.ledger.succeeded(numbers), len(numbers), every=every)
 
     def count_lost(self, worker: WorkerProcess, numbers: range) -> int:
         """Count what did not succeed; what is still in a queue is not lost, but then the worker does not work."""
@@ -106,6 +106,12 @@ class Trial:
             if left or parked:
                 raise Abandoned(f"{missing} messages did not succeed: {left} are in the queue still, {parked} parked")
         return missing
+
+    def finish(self, worker: WorkerProcess, lost: int) -> None:
+        """Let it acknowledge what is left to, and end it; who lost something was ended over that."""
+        if not lost:
+            time.sleep(ACKED_WITHIN)
+            worker.stop(must_be_polite=self.contender.ours)
 
     def _environment(self) -> Mapping[str, str]:
         return {
@@ -132,17 +138,22 @@ def open_trial(bed: Bed, contender: Contender | Peer, plan: Plan) -> Iterator[Tr
 
 
 def wait_for(
-    worker: WorkerProcess, count: Callable[[], int], wanted: int, *, until: Callable[[], float] = lambda: math.inf
+    worker: WorkerProcess,
+    count: Callable[[], int],
+    wanted: int,
+    *,
+    until: float = math.inf,
+    every: float = LOOK_EVERY,
 ) -> None:
     """Wait until so many are counted, or until for a long time there was no other, and no longer than `until`."""
     best, deadline = -1, time.monotonic() + PATIENCE
-    while (counted := count()) < wanted and time.monotonic() < until():
+    while (counted := count()) < wanted and time.monotonic() < until:
         worker.must_live()
         if counted > best:
             best, deadline = counted, time.monotonic() + PATIENCE
         elif time.monotonic() > deadline:
             return
-        time.sleep(LOOK_EVERY)
+        time.sleep(every)
 
 
 def await_quiet(meter: Meter, window: float = 0.25) -> None:

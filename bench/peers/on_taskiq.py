@@ -19,9 +19,9 @@ broker = AioPikaBroker(
 )
 
 if told.delay_ms:
-    broker = broker.with_middlewares(SmartRetryMiddleware(default_delay=told.delay_ms / 1000))
+    broker = broker.with_middlewares(SmartRetryMiddleware(default_delay=told.delay_ms / 1000, default_retry_label=True))
 
-    @broker.task(task_name="bench.work", retry_on_error=True)
+    @broker.task(task_name="bench.work")
     async def work(payload: str, context: Annotated[Context, TaskiqDepends()]) -> None:
         handler.fail_first(payload, 1 + int(context.message.labels.get("_retries", 0)))
 
