@@ -41,7 +41,7 @@ faults: setup ## break things at length: ten kills of the broker on each release
 bench: bench-ladder bench-worker bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
-bench-worker: setup ## the worker; BENCH="--quick" or other flags
+bench-worker: setup peers ## the worker beside Dramatiq, Celery, FastStream and taskiq; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
@@ -85,6 +85,11 @@ audit: setup ## ask for advisories on every locked dependency; ADVISORIES=folder
 .PHONY: setup
 setup: $(UV)
 	@$(UV) sync --all-extras --all-groups --quiet
+
+# In an environment of their own, apart from the project's lock: bench/peers/pyproject.toml says why.
+.PHONY: peers
+peers: $(UV) ## install what the worker is measured beside
+	@$(UV) sync --project bench/peers --quiet
 
 .tools/bin/uv:
 	@python3 -m venv .tools || { echo "error: python3 with venv is needed (on Debian: apt-get install python3-venv)"; exit 1; }

@@ -21,6 +21,8 @@ from bench.worker_settings import Queues, Settings
 
 PYTHON = Path(__file__).parent / "peers" / ".venv" / "bin" / "python"
 
+DRAMATIQ_THREADS = "8"  # its own default; with fewer it also takes fewer at a time, and is slower
+
 Write = Callable[..., messages.Message]
 
 
@@ -75,13 +77,12 @@ PEERS: dict[str, Peer] = {
     for peer in (
         Peer(
             "dramatiq",
-            ("-m", "dramatiq", "bench.peers.on_dramatiq", "--processes", "1", "--threads", "{concurrency}"),
+            ("-m", "dramatiq", "bench.peers.on_dramatiq", "--processes", "1", "--threads", DRAMATIQ_THREADS),
             layouts.lay_dramatiq,
             messages.write_for_dramatiq,
             queue_type="classic",
             held_besides=(".DQ",),
             dead="{work}.XQ",
-            concurrent=True,
         ),
         Peer(
             "celery", _PREFORK, layouts.lay_celery, messages.write_for_celery, queue_type="classic", concurrent=True

@@ -4,7 +4,6 @@ Every target is a ratio, because machines differ, or a bound that holds on any. 
 target speaks of, it says nothing about it.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -124,9 +123,9 @@ def _compare(version: str, target: str, mine: Best, theirs: Best, enough: Callab
 def _best(
     rows: Sequence[Row], names: Iterable[str], value: Callable[[Row], float], choose: Callable[..., Best]
 ) -> Best | None:
-    """Find the one that did best, of those that were measured."""
+    """Find the one that did best, of those that were measured: a window too short for its CPU to be seen says 0."""
     medians = (Best(name, median(value(row) for row in rows if row.contender == name)) for name in names)
-    return choose((best for best in medians if not math.isnan(best.value)), key=lambda best: best.value, default=None)
+    return choose((best for best in medians if best.value > 0), key=lambda best: best.value, default=None)
 
 
 def _rate(row: Success | Retry) -> float:
