@@ -27,7 +27,7 @@ from bench.worker_crash import Load as CrashLoad
 from bench.worker_crash import measure_crash
 from bench.worker_figures import Run
 from bench.worker_growth import Load as GrowthLoad
-from bench.worker_growth import measure_growth, plan_growth
+from bench.worker_growth import MOST_REPEATS, measure_growth, plan_growth
 from bench.worker_growth_plot import draw
 from bench.worker_peers import Peer, are_installed
 from bench.worker_profile import profile
@@ -143,7 +143,7 @@ def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options
 
 
 def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
-    usual = GrowthLoad(options.messages, options.concurrency)
+    usual = GrowthLoad(options.messages, options.concurrency, options.repeats)
     for load in plan_growth(counts=options.counts, concurrencies=options.concurrencies, usual=usual):
         what = f"{load.messages:,} messages, concurrency {load.concurrency}, {contender.name}"
         with noting_failure(run.skipped, what):
@@ -195,7 +195,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 _QUICK: dict[str, object] = {
     "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
-    "crash_sleepers": 100, "counts": [300, 1000], "handler_ms": [0, 1], "bodies": [1024, 65_536],
+    "crash_sleepers": 100, "counts": [100, 300], "repeats": 1, "handler_ms": [0, 1], "bodies": [1024, 65_536],
     "concurrencies": [1, 4],
 }  # fmt: skip
 
@@ -217,6 +217,7 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--handler-ms", type=numbers, default=[0, 1, 10], metavar="N,N")
     group.add_argument("--bodies", type=numbers, default=[1024, 16_384, 131_072, 1_048_576], metavar="N,N")
     group.add_argument("--counts", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000], metavar="N,N")
+    group.add_argument("--repeats", type=int, default=MOST_REPEATS, help="of few messages, at most")
     group.add_argument("--concurrencies", type=numbers, default=[1, 4, 16, 64], metavar="N,N")
 
 

@@ -6,7 +6,7 @@ worker grows with what it has handled, and nothing in it is searched.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.measure import FineMeter
 from bench.usage import Accounts, Usage
@@ -26,20 +26,21 @@ MOST_REPEATS = 10
 
 @dataclass(frozen=True)
 class Load:
-    """How many messages, handled by a worker with which concurrency."""
+    """How many messages, handled by a worker with which concurrency, and how often at most that is repeated."""
 
     messages: int
     concurrency: int
+    most_repeats: int = MOST_REPEATS
 
     @property
     def repeats(self) -> int:
-        return max(1, min(MOST_REPEATS, ENOUGH // self.messages))
+        return max(1, min(self.most_repeats, ENOUGH // self.messages))
 
 
 def plan_growth(*, counts: Sequence[int], concurrencies: Sequence[int], usual: Load) -> list[Load]:
     """Vary one of the two at a time; what both lists have is measured once."""
-    by_count = [Load(count, usual.concurrency) for count in counts]
-    by_concurrency = [Load(usual.messages, concurrency) for concurrency in concurrencies]
+    by_count = [replace(usual, messages=count) for count in counts]
+    by_concurrency = [replace(usual, concurrency=concurrency) for concurrency in concurrencies]
     return list(dict.fromkeys([*by_count, *by_concurrency]))
 
 
