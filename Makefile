@@ -89,7 +89,7 @@ setup: $(UV)
 # In an environment of their own, apart from the project's lock: bench/peers/pyproject.toml says why.
 .PHONY: peers
 peers: $(UV) ## install what the worker is measured beside
-	@$(UV) sync --project bench/peers --quiet
+	@$(UV) sync --project bench/peers --compile-bytecode --quiet
 
 .tools/bin/uv:
 	@python3 -m venv .tools || { echo "error: python3 with venv is needed (on Debian: apt-get install python3-venv)"; exit 1; }

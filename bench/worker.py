@@ -26,8 +26,8 @@ from bench.worker_contenders import CONTENDERS, SCRIPTED, Contender
 from bench.worker_crash import Load as CrashLoad
 from bench.worker_crash import measure_crash
 from bench.worker_figures import Run
-from bench.worker_growth import Load as GrowthLoad
 from bench.worker_growth import MOST_REPEATS, measure_growth, plan_growth
+from bench.worker_growth import Load as GrowthLoad
 from bench.worker_growth_plot import draw
 from bench.worker_peers import Peer, are_installed
 from bench.worker_profile import profile
