@@ -29,7 +29,7 @@ from bench.worker_figures import Run
 from bench.worker_growth import MOST_REPEATS, measure_growth, plan_growth
 from bench.worker_growth import Load as GrowthLoad
 from bench.worker_growth_plot import draw
-from bench.worker_peers import Peer, are_installed
+from bench.worker_peers import LOCK, Peer, are_installed, list_versions
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
 from bench.worker_retry import measure_retry, plan_retry
@@ -72,8 +72,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    _require_peers(options)
-    run = Run(describe_run("bench.worker"))
+    run = Run({**describe_run("bench.worker"), **_describe_peers(options)})
     with open_brokers(fresh=not options.quick) as brokers, open_beds(brokers, fresh=not options.quick) as beds:
         for release in options.release:
             with brokers.lend(release):
@@ -84,10 +83,12 @@ def measure(options: argparse.Namespace) -> Run:
     return run
 
 
-def _require_peers(options: argparse.Namespace) -> None:
+def _describe_peers(options: argparse.Namespace) -> dict[str, str]:
+    """Say which they are; where they are asked for and not there, the whole run is refused."""
     peers = [name for name in options.contenders if isinstance(CONTENDERS[name], Peer)]
     if peers and not are_installed():
         raise Refused(f"{', '.join(peers)} are not installed: make peers, or --contenders {','.join(SCRIPTED)}")
+    return {"peers": list_versions(LOCK.read_text())} if peers else {}
 
 
 def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contender | Peer, str]]:

@@ -9,6 +9,7 @@
 - `taskiq`: asyncio, with taskiq-aio-pika; its smart retries wait in a delay queue.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from bench.peers.told import Told
 from bench.worker_settings import Queues, Settings
 
 PYTHON = Path(__file__).parent / "peers" / ".venv" / "bin" / "python"
+LOCK = Path(__file__).parent / "peers" / "uv.lock"
+PACKAGES = ("dramatiq", "celery", "faststream", "taskiq", "taskiq-aio-pika", "aio-pika")
 
 DRAMATIQ_THREADS = "8"  # its own default; with fewer it also takes fewer at a time, and is slower
 
@@ -108,3 +111,9 @@ PEERS: dict[str, Peer] = {
 
 def are_installed() -> bool:
     return PYTHON.exists()
+
+
+def list_versions(lock: str) -> str:
+    """Say which versions of them a lock has, for people."""
+    versions = {package["name"]: package["version"] for package in tomllib.loads(lock)["package"]}
+    return ", ".join(f"{name} {versions[name]}" for name in PACKAGES)

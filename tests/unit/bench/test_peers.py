@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bench.peers.told import Told, read_told
-from bench.worker_peers import PEERS
+from bench.worker_peers import LOCK, PACKAGES, PEERS, list_versions
 from bench.worker_settings import Settings
 
 RETRYING = Settings(4, timedelta(seconds=1))
@@ -42,3 +42,7 @@ def test_peer_that_can_run_more_at_once_is_started_with_how_many(name):
 @pytest.mark.parametrize("name", [name for name, peer in PEERS.items() if not peer.concurrent])
 def test_peer_that_cannot_be_told_is_started_alike_at_any_concurrency(name):
     assert PEERS[name].command(Settings(16)) == PEERS[name].command(Settings(1))
+
+
+def test_report_names_the_version_of_every_peer():
+    assert [word.split()[0] for word in list_versions(LOCK.read_text()).split(", ")] == [*PACKAGES]
