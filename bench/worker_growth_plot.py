@@ -14,6 +14,22 @@ def draw(rows: Sequence[Growth]) -> str:
     return draw_panels([panel for _, group in grouped(rows, lambda row: (row.version,)) for panel in _panels(group)])
 
 
+def list_growth(rows: Sequence[Growth]) -> str:
+    """Say how much dearer a message is at the end of each curve than at its beginning."""
+    lines = [
+        f"- {panel.title}, from {panel.places[0]:,} to {panel.places[-1]:,} {panel.axis}: {_grown(panel)}"
+        for _, group in grouped(rows, lambda row: (row.version,))
+        for panel in _panels(group)
+        if len(panel.places) > 1
+    ]
+    return "\n".join(lines)
+
+
+def _grown(panel: Panel) -> str:
+    ends = {name: (values[0], values[-1]) for name, values in panel.lines.items()}
+    return ", ".join(f"{name} × {last / first:.2f}" for name, (first, last) in ends.items() if first and last)
+
+
 def _panels(rows: Sequence[Growth]) -> Iterator[Panel]:
     version = f"RabbitMQ {rows[0].version}"
     for axis, varied, fixed in (

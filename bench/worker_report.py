@@ -7,6 +7,7 @@ from bench.measure import median
 from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
 from bench.worker_contenders import CONTENDERS, RETRY_GOALS, RETRY_MEASURE, SUCCESS_GOALS, SUCCESS_MEASURE
 from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
+from bench.worker_growth_plot import list_growth
 from bench.worker_targets import show_targets
 
 SECTION = Section("bench.worker")
@@ -174,7 +175,10 @@ def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
         for _, cell in grouped(ordered, lambda row: (row.version, row.contender, row.messages, row.concurrency))
     ]
     shown = f"\n\n![What a message costs the worker]({picture.name})" if picture else ""
-    return f"#### What a message costs as there are more\n\n{table(GROWTH_HEAD, cells)}\n\n{_others(rows)}{shown}"
+    return (
+        f"#### What a message costs as there are more\n\n{table(GROWTH_HEAD, cells)}\n\n{list_growth(rows)}\n\n"
+        f"{_others(rows)}{shown}"
+    )
 
 
 def _sweep(rows: Sequence[Success]) -> Iterable[str]:

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from bench.worker_figures import Growth
 from bench.worker_growth import Load, plan_growth
-from bench.worker_growth_plot import curve_rows, draw
+from bench.worker_growth_plot import curve_rows, draw, list_growth
 
 
 def row(messages, concurrency, cost=10.0, contender="thread"):
@@ -35,3 +35,8 @@ def test_picture_is_well_formed_and_names_every_contender():
 
 def test_what_has_no_figure_does_not_keep_the_picture_from_being_drawn():
     assert "nan" not in draw([row(1000, 4, cost=float("nan")), row(10_000, 4)])
+
+
+def test_growth_is_told_from_the_first_of_a_curve_to_its_last():
+    told = list_growth([row(1000, 4, cost=10.0), row(10_000, 4, cost=99.0), row(100_000, 4, cost=11.0)])
+    assert told == "- RabbitMQ 4.3.6: CPU of the worker, from 1,000 to 100,000 messages: thread × 1.10"
