@@ -17,7 +17,7 @@ from bench.worker_peers import Peer
 from bench.worker_settings import Settings
 from bench.worker_success import per_message
 from bench.worker_trial import LOOK_EVERY as USUALLY_EVERY
-from bench.worker_trial import Plan, await_quiet, open_trial
+from bench.worker_trial import Plan, await_quiet, open_trial, wait_for
 
 LOOK_EVERY = 0.001  # seconds
 ENOUGH = 20_000  # messages in all, for a figure that can be believed
@@ -31,6 +31,11 @@ class Load:
     messages: int
     concurrency: int
     most_repeats: int = MOST_REPEATS
+
+    @property
+    def warm_up(self) -> int:
+        """Leave out the first: what each child does once, at its first message, is not what a message costs."""
+        return max(1, self.messages // 10)
 
     @property
     def repeats(self) -> int:
@@ -62,14 +67,14 @@ def measure_growth(bed: Bed, contender: Contender | Peer, load: Load, *, round_:
 
 
 def _measure_once(bed: Bed, contender: Contender | Peer, load: Load) -> tuple[Usage, int, int]:
-    """Tell what was used from the first message that was seen to the last, for how many, and how many were lost."""
+    """Tell what was used after the warm-up, for how many messages, and how many were lost."""
     numbers = range(load.messages)
     with open_trial(bed, contender, Plan(Settings(load.concurrency), load.messages)) as trial:
         trial.publish(numbers)
         await_quiet(bed.meter)
         with trial.work() as worker:
             accounts = Accounts(bed.meter, FineMeter((worker.pid,)))
-            trial.await_first(worker, numbers, every=LOOK_EVERY)
+            wait_for(worker, lambda: trial.ledger.succeeded(numbers), load.warm_up, every=LOOK_EVERY)
             before, seen = accounts.read(), trial.ledger.succeeded(numbers)  # at once: a reading takes its time
             trial.wait_for_all(worker, numbers, every=LOOK_EVERY if load.repeats > 1 else USUALLY_EVERY)
             used = accounts.read() - before

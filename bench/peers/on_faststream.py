@@ -36,7 +36,7 @@ if told.delay_ms:
 
     @broker.subscriber(queue, ack_policy=AckPolicy.NACK_ON_ERROR)
     async def work(body: bytes) -> None:
-        # As an argument it would be injected by way of a thread, which costs as much as all the rest.
+        # As an argument it would be injected by way of a thread, for every message.
         message: RabbitMessage = broker.context.get_local("message")
         attempt = int(message.headers.get(ATTEMPT, 1))
         try:
