@@ -45,7 +45,7 @@ def crash_page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def crash_run(crash_page):
-    return run_bench("bench.worker", crash_page, "--contenders", "thread", "--parts", "crash,growth")
+    return run_bench("bench.worker", crash_page, "--contenders", "thread", "--parts", "crash,growth", "--sleep", "6")
 
 
 def test_bench_skips_nothing(run):
