@@ -17,7 +17,7 @@ def look_for(connection: Any, queue: str, answered: Callable[[int | None], None]
     """Ask; `answered` is told how many messages are ready, or None when there is no such queue.
 
     A queue that may not be looked at is there, and taken for empty. Nothing is told when the connection is lost or
-    closed meanwhile: its channels are closing then, and the library refuses to use them. No permission is needed to ask.
+    closed meanwhile: its channels are closing then, and the library refuses to use them. To ask needs no permission.
     """
 
     def on_open(channel: Any) -> None:  # noqa: ANN401
