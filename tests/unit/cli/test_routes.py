@@ -72,5 +72,5 @@ def test_a_port_that_the_service_does_not_have_is_told_with_those_that_it_has():
 
 @pytest.mark.parametrize("slices", [[], [slice_of()], [slice_of(endpoint(pod="a", ready=False))]])
 def test_no_ready_pod_is_told_with_where_to_look(slices):
-    with pytest.raises(CliError, match="no ready pod is behind the Service shop/rabbitmq.*kubectl get pods"):
+    with pytest.raises(CliError, match=r"no ready pod is behind the Service shop/rabbitmq.*kubectl get pods"):
         choose_route(service(), slices, NAME, 5672)
