@@ -50,6 +50,22 @@ def say_delay(seconds: float) -> str:
     return format_duration(timedelta(seconds=round(seconds)))
 
 
+def say_count(number: float) -> str:
+    """Say a number with its thousands apart, and no more of a fraction than matters."""
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.3g}"
+
+
+def say_age(age: timedelta) -> str:
+    """Say how long ago something was, as `kubectl` does: in one unit, or two where the first is small."""
+    seconds = max(0, int(age.total_seconds()))
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
+        whole, rest = divmod(seconds, size)
+        if whole:
+            part = rest // smaller
+            return f"{whole}{unit}{part}{name}" if whole < 10 and part else f"{whole}{unit}"
+    return f"{seconds}s"
+
+
 def say_tally(counts: Mapping[str, int]) -> str:
     """Say how many of each there were; snoozes only where there were any."""
     shown = (outcome for outcome in OUTCOMES if counts.get(outcome) or outcome != "snooze")

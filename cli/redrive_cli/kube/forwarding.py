@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import websocket
-from kubernetes.stream.ws_client import create_websocket
 
 from redrive_cli.errors import ClusterError
 from redrive_cli.kube.cluster import Cluster
@@ -187,6 +186,8 @@ class Carriage:
 
 
 def _connect(cluster: Cluster, pod: str, port: int, namespace: str) -> Any:  # noqa: ANN401
+    from kubernetes.stream.ws_client import create_websocket
+
     transport = cluster.transport
     request = Request("create", PODS, namespace, pod, "portforward")
     path = f"{PODS.path(namespace, pod, 'portforward')}?ports={port}"

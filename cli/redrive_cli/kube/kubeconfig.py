@@ -2,20 +2,21 @@
 
 `--kubeconfig`, else KUBECONFIG, else ~/.kube/config; `--context`, else the current one; the namespace of the context,
 else `default`. In a pod without any of these files it is the pod's own account.
+
+The client library takes half a second to import, so only who talks to a cluster does.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from kubernetes.client.configuration import Configuration
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
-from kubernetes.config.incluster_config import InClusterConfigLoader
+from typing import TYPE_CHECKING, Any
 
 from redrive_cli.errors import ClusterError, Misuse
 from redrive_cli.wording import clean, say_near
+
+if TYPE_CHECKING:
+    from kubernetes.client.configuration import Configuration
 
 USUAL = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -25,7 +26,7 @@ _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 class Found:
     """A cluster to talk to. `inside` says that we run in it, so that its names resolve and its pods can be reached."""
 
-    configuration: Configuration = field(repr=False)
+    configuration: "Configuration" = field(repr=False)
     context: str
     namespace: str
     inside: bool = False
@@ -38,6 +39,9 @@ def find_cluster(kubeconfig: str | None, context: str | None, *, account: Path =
         if kubeconfig is None and context is None and (account / "token").exists():
             return _in_cluster(account)
         raise ClusterError(_say_none(paths, kubeconfig))
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.config import ConfigException, load_kube_config
+
     chosen = _choose_context(paths, context)
     configuration = Configuration()
     try:
@@ -50,6 +54,8 @@ def find_cluster(kubeconfig: str | None, context: str | None, *, account: Path =
 
 
 def _choose_context(paths: str, wanted: str | None) -> Mapping[str, Any]:
+    from kubernetes.config import ConfigException, list_kube_config_contexts
+
     try:
         contexts, current = list_kube_config_contexts(paths)  # type: ignore[no-untyped-call]
     except ConfigException as error:
@@ -69,6 +75,10 @@ def _choose_context(paths: str, wanted: str | None) -> Mapping[str, Any]:
 
 
 def _in_cluster(account: Path) -> Found:
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.config import ConfigException
+    from kubernetes.config.incluster_config import InClusterConfigLoader
+
     configuration = Configuration()
     loader: Any = InClusterConfigLoader(str(account / "token"), str(account / "ca.crt"))  # type: ignore[no-untyped-call]
     try:

@@ -7,18 +7,16 @@ by its timeouts.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
-
-import urllib3.exceptions
-from kubernetes.client.configuration import Configuration
-from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
 
 from redrive_cli.errors import ClusterError, NoCluster
 from redrive_cli.kube.refusals import Request, explain
 from redrive_cli.wording import clean
+
+if TYPE_CHECKING:
+    import urllib3.exceptions
+    from kubernetes.client.configuration import Configuration
 
 CONNECT_SECONDS, READ_SECONDS = 10, 60
 JSON = "application/json"
@@ -48,7 +46,9 @@ class Call:
 class Transport:
     """Sends calls to one API server, as one person. One transport serves all threads."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: "Configuration") -> None:
+        from kubernetes.client.rest import RESTClientObject
+
         configuration.retries = False
         self.configuration = configuration
         self._client: Any = RESTClientObject(configuration)
@@ -66,6 +66,9 @@ class Transport:
 
     def fetch(self, call: Call) -> bytes:
         """The same for answers that are no JSON."""
+        import urllib3.exceptions
+        from kubernetes.client.exceptions import ApiException
+
         headers = {"Accept": call.accept, "User-Agent": "redrive", **self.authorization()}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
@@ -87,6 +90,8 @@ class Transport:
 
     def authorization(self) -> dict[str, str]:
         """Get what says who we are; a program that the kubeconfig names may be asked for it."""
+        from kubernetes.config import ConfigException
+
         try:
             settings: Mapping[str, Any] = self.configuration.auth_settings()
         except (ConfigException, OSError) as error:
@@ -99,7 +104,9 @@ class Transport:
         return f"the API server at {self.configuration.host}"
 
 
-def _describe(error: urllib3.exceptions.HTTPError) -> str:
+def _describe(error: "urllib3.exceptions.HTTPError") -> str:
+    import urllib3.exceptions
+
     match error:
         case urllib3.exceptions.NameResolutionError():
             return "has a name that does not resolve: is the context the right one, and the VPN up?"
