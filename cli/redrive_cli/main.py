@@ -18,6 +18,9 @@ from redrive.errors import RedriveError
 from redrive_cli.dev import dev
 from redrive_cli.errors import CliError, exit_code
 from redrive_cli.explain import explain
+from redrive_cli.pausing import pause, resume
+from redrive_cli.status import status
+from redrive_cli.top import top
 
 # Tracebacks that show the values of variables would show passwords.
 app = typer.Typer(
@@ -44,8 +47,8 @@ def redrive(
     """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
 
 
-app.command()(explain)
-app.command()(dev)
+for command in (explain, status, top, pause, resume, dev):
+    app.command()(command)
 
 
 def main() -> None:
