@@ -15,7 +15,9 @@ except ModuleNotFoundError:
     sys.exit("error: the command line is not installed: `pip install 'redrive[cli]'`")
 
 from redrive.errors import RedriveError
+from redrive_cli.capacity import capacity
 from redrive_cli.dev import dev
+from redrive_cli.doctor import doctor
 from redrive_cli.errors import CliError, exit_code
 from redrive_cli.explain import explain
 from redrive_cli.pausing import pause, resume
@@ -47,7 +49,7 @@ def redrive(
     """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
 
 
-for command in (explain, status, top, pause, resume, dev):
+for command in (explain, status, top, capacity, pause, resume, doctor, dev):
     app.command()(command)
 
 

@@ -135,9 +135,7 @@ def _watch(watch: Watch, terminal: Terminal, interval: float) -> None:
     with Live(console=terminal.console, screen=True, auto_refresh=False) as live:
         while True:
             lines = watch.read()
-            head = Text(
-                f"{time.strftime('%H:%M:%S')}  {len(lines)} consumers, every {interval:g} s; Ctrl-C ends", "dim"
-            )
+            said = f"{time.strftime('%H:%M:%S')}  {len(lines)} consumers, every {interval:g} s; Ctrl-C ends"
             table = make_table(_columns(watch, rates=True), [_row(line, watch, rates=True) for line in lines])
             troubles = [Text(clean(each), "yellow") for each in _say_troubles(watch)]
             live.update(Group(Text(said, "dim"), Text(), table, Text(), *troubles), refresh=True)
