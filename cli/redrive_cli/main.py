@@ -7,6 +7,7 @@ A traceback would be our own fault.
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 try:
@@ -53,13 +54,18 @@ for command in (explain, status, top, capacity, pause, resume, doctor, dev):
     app.command()(command)
 
 
+def find_name(program: str) -> str:
+    """Say what was typed to get here, for the help: kubectl runs its plugins under a name of its own."""
+    return "kubectl redrive" if Path(program).name.startswith("kubectl-") else "redrive"
+
+
 def main() -> None:
     # A character that the terminal does not have is no reason to end.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app(prog_name="redrive")
+        app(prog_name=find_name(sys.argv[0]))
     except (CliError, RedriveError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))
