@@ -87,7 +87,7 @@ def _find_uncounted(pod: Mapping[str, Any], affinity: Mapping[str, Any]) -> Iter
     for field, name in _NOT_COUNTED.items():
         if pod.get(field) and pod[field] != "default-scheduler":
             yield name
-    if any(volume.get("persistentVolumeClaim") or volume.get("ephemeral") for volume in pod.get("volumes") or ()):
+    if any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in pod.get("volumes") or ()):
         yield "volumes that only some nodes can have"
     containers = [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]
     if any(port.get("hostPort") for each in containers for port in each.get("ports") or ()):

@@ -125,6 +125,7 @@ def read_standing(body: Mapping[str, Any]) -> Standing:
     namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
     queue = _text(queues.get("work")) or _text(_mapping(spec.get("queue")).get("name")) or f"{namespace}.{name}"
     conditions = tuple(map(_condition, _list(status.get("conditions"))))
+    missing = broker.get("missing") if isinstance(broker.get("missing"), list) else ()
     ready = next((each for each in _list(status.get("conditions")) if each.get("type") == "Ready"), {})
     return Standing(
         namespace=namespace,
@@ -141,7 +142,7 @@ def read_standing(body: Mapping[str, Any]) -> Standing:
         available=_number(workers.get("available")),
         unplaced=_number(workers.get("unplaced")) or 0,
         selector=_text(status.get("selector")),
-        missing=tuple(each for each in broker.get("missing") or () if isinstance(each, str)),
+        missing=tuple(each for each in missing if isinstance(each, str)),
         paused=spec.get("paused") is True,
         current=ready.get("observedGeneration") == metadata.get("generation"),
         has_worker=bool(spec.get("worker")),
@@ -184,7 +185,7 @@ def read_pods(bodies: Iterable[Mapping[str, Any]]) -> list[Pod]:
 def _pod(body: Mapping[str, Any]) -> Pod:
     metadata, spec, status = (_mapping(body.get(name)) for name in ("metadata", "spec", "status"))
     containers = _list(status.get("containerStatuses"))
-    conditions = {each.get("type"): each.get("status") for each in _list(status.get("conditions"))}
+    conditions = {_text(each.get("type")): each.get("status") for each in _list(status.get("conditions"))}
     return Pod(
         _text(metadata.get("name")),
         _text(spec.get("nodeName")),
