@@ -125,7 +125,6 @@ def read_standing(body: Mapping[str, Any]) -> Standing:
     namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
     queue = _text(queues.get("work")) or _text(_mapping(spec.get("queue")).get("name")) or f"{namespace}.{name}"
     conditions = tuple(map(_condition, _list(status.get("conditions"))))
-    missing = broker.get("missing") if isinstance(broker.get("missing"), list) else ()
     ready = next((each for each in _list(status.get("conditions")) if each.get("type") == "Ready"), {})
     return Standing(
         namespace=namespace,
@@ -142,7 +141,7 @@ def read_standing(body: Mapping[str, Any]) -> Standing:
         available=_number(workers.get("available")),
         unplaced=_number(workers.get("unplaced")) or 0,
         selector=_text(status.get("selector")),
-        missing=tuple(each for each in missing if isinstance(each, str)),
+        missing=_texts(broker.get("missing")),
         paused=spec.get("paused") is True,
         current=ready.get("observedGeneration") == metadata.get("generation"),
         has_worker=bool(spec.get("worker")),
@@ -241,6 +240,10 @@ def _mapping(raw: object) -> Mapping[str, Any]:
 
 def _list(raw: object) -> list[Mapping[str, Any]]:
     return [each for each in raw if isinstance(each, Mapping)] if isinstance(raw, list) else []
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    return tuple(each for each in raw if isinstance(each, str)) if isinstance(raw, list) else ()
 
 
 def _text(raw: object) -> str:
