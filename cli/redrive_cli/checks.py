@@ -97,6 +97,14 @@ def check_right(right: Right, allowed: bool, where: str) -> Check:
     return Check(what, State.BAD if right.basic else State.UNSURE, seen, mend)
 
 
+def sum_up(rights: Sequence[Check], where: str) -> Iterator[Check]:
+    """Name the rights that are missing one by one, and count the others."""
+    missing = [check for check in rights if check.state is not State.GOOD]
+    had = f"all {len(rights)}" if not missing else f"{len(rights) - len(missing)} of {len(rights)}"
+    yield Check("your permissions", State.GOOD, f"you have {had} that commands need {where}")
+    yield from missing
+
+
 def check_standing(standing: Standing) -> Iterator[Check]:
     """Say what the operator says is wrong with a consumer, and what a person should see to."""
     what = f"{standing.namespace}/{standing.name}"
@@ -116,7 +124,8 @@ def check_standing(standing: Standing) -> Iterator[Check]:
         yield Check(what, State.UNSURE, sentence)
     if standing.counts.dead:
         mend = f"`redrive dead groups {standing.name} -n {standing.namespace}`"
-        yield Check(what, State.UNSURE, f"{standing.counts.dead} dead letters wait for a person", mend)
+        letters = "1 dead letter waits" if standing.counts.dead == 1 else f"{standing.counts.dead} dead letters wait"
+        yield Check(what, State.UNSURE, f"{letters} for a person", mend)
 
 
 def check_broker(what: str, version: str, *, management: bool, orphans: int | None) -> Iterator[Check]:

@@ -1,10 +1,12 @@
-"""Counts at the broker itself what waits, runs, sleeps and has died: by the management API, else by AMQP.
+"""Counts at the broker itself what waits, runs, sleeps and has died.
 
-AMQP counts only what waits; what workers hold is not known by it. Those that sleep lie in rungs that the whole vhost
-shares, so nobody can say whose they are.
+AMQP counts what waits, at once. What somebody holds is known to the management API alone, which lags by up to 5 s on
+quorum queues. So of one consumer both are asked, and of many only the latter. Those that sleep lie in rungs that the
+whole vhost shares: nobody can say whose they are.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from redrive.amqp import Amqp
@@ -21,10 +23,14 @@ RUNG = "redrive.delay."
 def count_live(door: BrokerDoor, *, rungs: Iterable[str]) -> Counts:
     """Count now; `rungs` names those that there may be, for a broker that cannot list them. CliError says why not."""
     work = door.consumer.queue.name
-    if door.management is None:
-        with door.connect("status") as amqp:
+    with door.connect("status") as amqp:
+        if door.management is None:
             return count_by_amqp(amqp, work, rungs)
-    return pick(read_queues(door), work)
+        queues = read_queues(door)
+        known, dead = pick(queues, work), queues.get(f"redrive.dead.{work}")
+        ready, letters = amqp.count_ready(work), amqp.count_ready(f"redrive.dead.{work}")
+    held = 0 if dead is None else dead.unacked or 0
+    return replace(known, ready=ready, dead=None if letters is None else letters + held)
 
 
 def read_queues(door: BrokerDoor) -> Mapping[str, FoundQueue]:

@@ -77,9 +77,14 @@ def show_all(cluster: Cluster, terminal: Terminal, *, everywhere: bool) -> None:
     columns = [
         *(("namespace",) if everywhere else ()),
         *("name", "ready", ">waiting", ">running", ">dead", ">workers", ">age"),
-        *(("queue", "vhost", "rabbitmq", "schedule") if terminal.wide else ("why not",)),
+        *(("queue", "vhost", "rabbitmq", "schedule") if terminal.wide else ()),
+        *("reason",),
     ]
     terminal.table(columns, [_row(each, everywhere=everywhere, wide=terminal.wide) for each in standings])
+    bad = [f"{each.namespace}/{each.name}: {each.verdict}" for each in standings if not each.is_ready]
+    if bad and terminal.console.is_terminal:
+        terminal.gap()
+        terminal.points(bad, "red")
 
 
 def list_standings(cluster: Cluster, *, everywhere: bool) -> list[Standing]:
@@ -102,9 +107,7 @@ def _row(standing: Standing, *, everywhere: bool, wide: bool) -> list[Cell]:
     ]
     if wide:
         row += [standing.queue, standing.vhost, standing.version or UNKNOWN, standing.schedule or UNKNOWN]
-    else:
-        row.append("" if standing.is_ready and not standing.paused else standing.verdict)
-    return row
+    return [*row, UNKNOWN if standing.ready is None else standing.ready.reason]
 
 
 def show_one(asked: Asked, terminal: Terminal, *, live: bool) -> None:

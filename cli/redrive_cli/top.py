@@ -22,8 +22,8 @@ from redrive_cli.counting import pick, read_queues
 from redrive_cli.errors import CliError
 from redrive_cli.kube import CONSUMERS, Cluster
 from redrive_cli.options import (
+    UNFLAGGED,
     AllNamespaces,
-    Asked,
     ClusterOptions,
     Context,
     Format,
@@ -115,7 +115,7 @@ class Watch:
     def _door(self, key: BrokerKey, body: Mapping[str, object]) -> BrokerDoor:
         if key not in self._doors:
             target = Target(parse_found(body), self.cluster, body)
-            self._doors[key] = self.stack.enter_context(open_door(Asked(name=""), target))
+            self._doors[key] = self.stack.enter_context(open_door(UNFLAGGED, target))
         return self._doors[key]
 
 
