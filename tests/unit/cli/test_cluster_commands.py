@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -299,3 +300,17 @@ def test_names_of_consumers_are_completed(api):
     words = f"redrive status --kubeconfig {api.kubeconfig} o"
     env = {"_REDRIVE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
     assert type_command(env=env).stdout.split() == ["orders"]
+
+
+def test_kubectl_is_told_the_same_names_in_its_own_way(api):
+    api.add(consumer(), consumer("payments"))
+    program = Path(sys.executable).with_name("kubectl_complete-redrive")
+    words = [program, "status", "--kubeconfig", api.kubeconfig, ""]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["orders", "payments", ":4"]
+
+
+def test_under_kubectl_it_bears_the_name_that_was_typed():
+    program = Path(sys.executable).with_name("kubectl-redrive")
+    done = subprocess.run([program, "pause", "--help"], capture_output=True, text=True, check=False, timeout=60)
+    assert "Usage: kubectl redrive pause" in done.stdout
