@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -28,8 +29,11 @@ def type_command(*words, env=None, stdin=None, within=60):
     return done
 
 
-def type_on_terminal(*words, columns, env=None):
-    """Run it on a terminal that is so wide; give what it showed, without its colours."""
+def type_on_terminal(*words, columns, env=None, until=None, times=1, code=0):
+    """Run it on a terminal that is so wide; give what it showed, without its colours.
+
+    With `until` it is ended by Ctrl-C when it has shown that so many times.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -45,8 +49,11 @@ def type_on_terminal(*words, columns, env=None):
     with suppress(OSError):  # the other side is closed
         while piece := os.read(ours, 65_536):
             shown += piece
+            if until is not None and shown.decode(errors="replace").count(until) >= times:
+                os.kill(process.pid, signal.SIGINT)
+                until = None
     os.close(ours)
-    process.wait(60)
+    assert process.wait(60) == code, shown.decode()
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r", "")
 
 

@@ -44,7 +44,7 @@ def check_kubernetes(version: str) -> Check:
     return Check("kubernetes", State.GOOD, version)
 
 
-def check_crd(name: str, body: Mapping[str, Any] | None) -> Check:
+def check_crd(name: str, body: Mapping[str, Any] | None, own_version: str) -> Check:
     """See that a kind is served in the version that we speak."""
     if body is None:
         return Check(name, State.BAD, "this kind is not installed", "install Redrive's chart, or its crds/")
@@ -55,7 +55,11 @@ def check_crd(name: str, body: Mapping[str, Any] | None) -> Check:
         return Check(name, State.BAD, seen, "upgrade Redrive's chart, or use the `redrive` of that version")
     if conditions.get("Established") != "True":
         return Check(name, State.BAD, "the API server does not serve it yet", f"see `kubectl describe crd {name}`")
-    return Check(name, State.GOOD, f"served as {API_VERSION}")
+    version = (body["metadata"].get("labels") or {}).get(VERSION_LABEL)
+    if version and version != own_version:
+        seen = f"it is that of version {version}, and this is `redrive` {own_version}"
+        return Check(name, State.UNSURE, seen, "upgrade Redrive's chart, or use the `redrive` of that version")
+    return Check(name, State.GOOD, f"served as {API_VERSION}{f', of version {version}' if version else ''}")
 
 
 def check_operator(deployments: Sequence[Mapping[str, Any]], own_version: str) -> Iterator[Check]:

@@ -124,7 +124,7 @@ def examine(cluster: Cluster, *, everywhere: bool, operator_namespace: str | Non
 def _examine_kinds(cluster: Cluster) -> Iterator[Check]:
     for kind in (CONSUMERS, CONNECTIONS, REDRIVES):
         try:
-            yield check_crd(kind.resource, cluster.find(CRDS, kind.resource))
+            yield check_crd(kind.resource, cluster.find(CRDS, kind.resource), version("redrive"))
         except Forbidden as error:
             yield Check(kind.resource, State.UNSURE, str(error))
 

@@ -183,6 +183,14 @@ def test_top_in_a_pipe_is_shown_once_with_what_the_operator_wrote(redrive, api):
     assert done.stderr.count("not counted at the broker of Secret shop/rabbitmq") == 1
 
 
+def test_top_on_a_terminal_goes_on_until_ctrl_c_and_ends_well(api):
+    api.add(consumer())
+    words = "top", "--interval", "0.5", "--kubeconfig", api.kubeconfig
+    shown = type_on_terminal(*words, columns=80, until="Ctrl-C ends", times=3)
+    assert shown.count("consumers: 1, every 0.5 s") >= 3
+    assert "IN/S" in shown
+
+
 def node(name, **spec):
     status = {
         "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
