@@ -39,7 +39,8 @@ def capacity(
     if consumer.worker is None:
         raise Misuse(f"{consumer.namespace}/{consumer.name} has no spec.worker: its workers run elsewhere")
     needs = read_needs(_read_template(cluster, consumer))
-    found = measure(needs, cluster.list(NODES), cluster.list(PODS, everywhere=True))
+    nodes = list(cluster.list(NODES))
+    found = measure(needs, nodes, cluster.list(PODS, everywhere=True))
     unsaid = [*needs.uncounted, *_find_quotas(cluster, consumer)]
     terminal = Terminal(output)
     if terminal.for_programs:

@@ -72,7 +72,8 @@ def show_all(cluster: Cluster, terminal: Terminal, *, everywhere: bool) -> None:
         terminal.show_data([standing.as_json() for standing in standings])
         return
     if not standings:
-        note(f"there are no RetryingConsumers {'' if everywhere else f'in namespace {cluster.namespace}'}".rstrip())
+        where = "in this cluster" if everywhere else f"in namespace {cluster.namespace}; -A looks in all of them"
+        note(f"there are no RetryingConsumers {where}")
         return
     columns = [
         *(("namespace",) if everywhere else ()),
@@ -171,7 +172,7 @@ def _facts(standing: Standing) -> Iterator[tuple[str, Cell]]:
     yield "broker", f"RabbitMQ {standing.version or 'of unknown version'}, vhost {standing.vhost}"
     if standing.schedule:
         yield "schedule", standing.schedule
-    yield "counted", "just now, at the broker" if counts.live else _say_counted(counts.at)
+    yield "counted", f"just now, {counts.where}" if counts.where else _say_counted(counts.at)
     for sentence in standing.missing:
         yield "but", sentence
 
