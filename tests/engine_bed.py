@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter
 
-from redrive_operator.desk import Turn
+from redrive_operator.turns import Turn
 from redrive_operator.registry import DeskKey
 from redrive_operator.subject import Key
 

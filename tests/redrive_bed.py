@@ -1,0 +1,273 @@
+"""A consumer's queues, a cluster and an operator in memory, for tests of Redrives: each may be killed at any moment.
+
+The letters are real ones, written and read by the code that workers use; only the broker and the API server are lists.
+"""
+
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from copy import deepcopy
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+
+from cluster_objects import NOON, metadata
+
+from redrive.delivery import Delivery
+from redrive.errors import NotAccepted
+from redrive.letters.going_back import Left
+from redrive.letters.letter import read_letter
+from redrive.message import read_message
+from redrive.outcome import Cause, DeadLetter, DeadReason
+from redrive.properties import Properties
+from redrive.republish import build_dead_letter, build_retry
+from redrive.outcome import RetryLater
+from redrive.spec import RedriveAction
+from redrive_operator.errors import KubeConflict
+from redrive_operator.metrics import Metrics
+from redrive_operator.redriving.book import Book, read_redrive_entry
+from redrive_operator.redriving.redrive_desk import RedriveDesk
+from redrive_operator.subject import Key
+
+ORDERS = Key("shop", "orders")
+MADE = datetime.fromisoformat(NOON)
+FRAME = 131_072
+WINDOW = 4
+
+
+class Killed(BaseException):
+    """The operator is gone, at this very moment."""
+
+
+def redrive_body(name="fix", *, uid=None, consumer="orders", status=None, spec=None, **more):
+    return {
+        "apiVersion": "redrive.dev/v1alpha1",
+        "kind": "Redrive",
+        "metadata": metadata(name, uid=uid or f"uid-{name}", generation=1, **more),
+        "spec": {"consumerRef": {"name": consumer}, "rate": 100_000, **(spec or {})},
+        **({} if status is None else {"status": status}),
+    }
+
+
+def dead_letter(name, *, dead_at=None, error_type="shop.Broken", headers=None, reason=DeadReason.EXHAUSTED):
+    """A letter as a worker parks it."""
+    sent = Properties(message_id=name, headers=headers or {})
+    message = _read(Delivery(1, "", "orders", False, name.encode(), sent))
+    cause = Cause(error_type=error_type, error="it broke", trace="")
+    outcome = DeadLetter(reason, cause)
+    return name.encode(), build_dead_letter(message, outcome, now=dead_at or MADE - timedelta(hours=1), pod="orders-1")
+
+
+def _read(delivery):
+    return read_message(delivery, now=MADE, max_attempts=3, new_id=lambda: "made-up")
+
+
+class World:
+    """One consumer's dead letters and work queue; `fatal` names the messages that a worker cannot handle."""
+
+    def __init__(self, *names, fatal=()):
+        self.dead = [dead_letter(name) for name in names]
+        self.work, self.handled = [], []
+        self.published = Counter()
+        self.fatal = set(fatal)
+        self.seconds = 0.0
+        self.kill_at = []  # after so many steps of each operator
+        self.steps = 0
+        self.kills = 0
+        self.idle = False
+        self.hidden = 0  # so many from the front are in other hands
+        self.accepts = True
+
+    def tick(self):
+        self.steps += 1
+        if self.kill_at and self.steps >= self.kill_at[0]:
+            self.kill_at.pop(0)
+            self.steps = 0
+            self.kills += 1
+            raise Killed
+
+    def now(self):
+        return (MADE + timedelta(seconds=self.seconds)).replace(microsecond=0)
+
+    def clock(self):
+        return self.seconds
+
+    def work_off(self):
+        """Have a worker run what is in the work queue; what is fatal is retried once, and dies again."""
+        for body, properties in self.work:
+            message = _read(Delivery(1, "", "orders", False, body, properties))
+            if message.id not in self.fatal:
+                self.handled.append(message.id)
+                continue
+            cause = Cause(error_type="shop.Broken", error="again", trace="")
+            retry = RetryLater(timedelta(seconds=1), message.attempt + 1, cause=cause)
+            retried = _read(Delivery(1, "", "orders", False, body, build_retry(message, retry, now=self.now())))
+            outcome = DeadLetter(DeadReason.EXHAUSTED, cause)
+            self.dead.append((body, build_dead_letter(retried, outcome, now=self.now(), pod="orders-1")))
+        self.work = []
+
+    def dead_ids(self):
+        return [properties.message_id for _, properties in self.dead]
+
+    # As a way to the letters
+
+    def find(self, _redrive):
+        return self
+
+    @contextmanager
+    def enter(self, choosing):
+        self.tick()
+        yield Shelf(self, choosing)
+
+
+class Shelf:
+    def __init__(self, world, choosing):
+        self.world, self.choosing = world, choosing
+        self.there = len(world.dead)
+        self.is_idle = world.idle
+
+    @contextmanager
+    def open(self):
+        yield InHand(self.world, self.choosing)
+
+
+class InHand:
+    def __init__(self, world, choosing):
+        self.world, self.choosing = world, choosing
+        self.left = list(world.dead[world.hidden :])
+
+    def take(self):
+        self.world.tick()
+        taken, self.left = self.left[:WINDOW], self.left[WINDOW:]
+        self.kept = dict(enumerate(taken))
+        return [
+            read_letter(Delivery(tag, "redrive.dead", "shop/orders", False, body, properties), now=self.world.now())
+            for tag, (body, properties) in self.kept.items()
+        ]
+
+    def move(self, letters):
+        world = self.world
+        if self.choosing.redrive.action is RedriveAction.REQUEUE:
+            if not world.accepts:
+                raise NotAccepted("the queue is full")
+            for letter in letters:
+                world.tick()
+                sending = self.choosing.send(letter, "orders", frame_max=FRAME)
+                assert not isinstance(sending, Left)
+                _, _, body, properties = sending
+                world.work.append((body, properties))
+                world.published[properties.message_id] += 1
+        world.tick()
+        for letter in letters:
+            world.dead.remove(self.kept[letter.tag])
+        world.tick()
+        return len(letters)
+
+    def wait(self, seconds):
+        self.world.seconds += seconds
+
+
+class Cluster:
+    """The API server, as far as Redrives go: versions, merge patches, conflicts. A write may be the last."""
+
+    def __init__(self, world):
+        self._world = world
+        self.bodies = {}
+        self.version = 100
+        self.fails = None
+        self.writes = 0
+
+    def put(self, body):
+        self.version += 1
+        body = deepcopy(body)
+        body["metadata"]["resourceVersion"] = str(self.version)
+        self.bodies[body["metadata"]["name"]] = body
+        return body
+
+    def edit(self, name, **spec):
+        body = self.bodies[name]
+        body["metadata"]["generation"] += 1
+        return self.put({**body, "spec": {**body["spec"], **spec}})
+
+    def get(self, _kind, key):
+        return deepcopy(self.bodies.get(key.name))
+
+    def patch_status(self, _kind, key, status, *, version=None):
+        self._world.tick()
+        if self.fails is not None:
+            raise self.fails
+        body = self.bodies.get(key.name)
+        if body is None:
+            return None
+        if version is not None and version != body["metadata"]["resourceVersion"]:
+            raise KubeConflict("somebody else changed it")
+        self.writes += 1
+        body = self.put({**body, "status": _merge(body.get("status", {}), status)})
+        self._world.tick()
+        return deepcopy(body)
+
+    def status(self, name="fix"):
+        return self.bodies[name].get("status", {})
+
+    def condition(self, type_="Complete", name="fix"):
+        found = next((one for one in self.status(name).get("conditions", []) if one["type"] == type_), {})
+        return found.get("status"), found.get("reason")
+
+
+def _merge(old, patch):
+    merged = dict(old)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            merged[name] = _merge(merged.get(name) or {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+class Operator:
+    """Has turns with the Redrives of one consumer; when it is killed, another takes its place."""
+
+    def __init__(self, world, cluster):
+        self.world, self.cluster = world, cluster
+        self.events = []
+        self.metrics = Metrics()
+        self.stopping = threading.Event()
+        self.hire()
+
+    def hire(self):
+        world = self.world
+        self.book = Book()
+        herald = SimpleNamespace(tell=lambda _subject, _type, reason, message: self.events.append((reason, message)))
+        tools = SimpleNamespace(
+            kube=self.cluster, herald=herald, metrics=self.metrics, now=world.now, clock=world.clock
+        )
+        self.desk = RedriveDesk(ORDERS, tools, self.book, world, self.stopping)
+
+    def turn(self):
+        """Have one turn, and let the time pass that it asks for; say what it was, None when nobody has to do."""
+        for name in set(entry.key.name for entry in self.book.all()) - set(self.cluster.bodies):
+            self.book.drop(Key("shop", name))
+        for body in self.cluster.bodies.values():
+            self.book.put(read_redrive_entry(deepcopy(body)))
+        try:
+            turn = self.desk.turn()
+        except Killed:
+            self.hire()
+            return "killed"
+        self.world.seconds += 1.0 if turn is None else min(15.0, turn.patience if turn.patience is not None else 15.0)
+        return turn
+
+    def work(self, most=300):
+        """Go on until nobody has anything to do."""
+        for _ in range(most):
+            turn = self.turn()
+            self.world.work_off()
+            if turn is None:
+                return
+        raise AssertionError(f"it does not come to an end: {self.cluster.bodies}")
+
+    def told(self, reason):
+        return [message for told, message in self.events if told == reason]
+
+
