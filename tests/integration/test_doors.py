@@ -149,8 +149,9 @@ WAITS = {
     "look": lambda door: door.has_exchange("amq.topic"),
     "delete": lambda door: door.delete_queue("orders"),
     "publish": lambda door: door.publish("", "orders", b"m", Properties()),
+    "publish several": lambda door: door.publish_several([("", "orders", b"m", Properties())]),
     "take": lambda door: door.take("orders", at_most=1, patience=0.1),
-    "give back": lambda door: door.give_back("orders", [1]),
+    "give back": lambda door: door.give_back("orders", [[1]]),
 }
 
 
