@@ -17,10 +17,9 @@ from redrive.errors import NotAccepted
 from redrive.letters.going_back import Left
 from redrive.letters.letter import read_letter
 from redrive.message import read_message
-from redrive.outcome import Cause, DeadLetter, DeadReason
+from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
 from redrive.properties import Properties
 from redrive.republish import build_dead_letter, build_retry
-from redrive.outcome import RetryLater
 from redrive.spec import RedriveAction
 from redrive_operator.errors import KubeConflict
 from redrive_operator.metrics import Metrics
@@ -201,7 +200,7 @@ class Cluster:
         if version is not None and version != body["metadata"]["resourceVersion"]:
             raise KubeConflict("somebody else changed it")
         self.writes += 1
-        body = self.put({**body, "status": _merge(body.get("status", {}), status)})
+        body = self.put({**body, "status": merge(body.get("status", {}), status)})
         self._world.tick()
         return deepcopy(body)
 
@@ -213,13 +212,13 @@ class Cluster:
         return found.get("status"), found.get("reason")
 
 
-def _merge(old, patch):
+def merge(old, patch):
     merged = dict(old)
     for name, value in patch.items():
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, dict):
-            merged[name] = _merge(merged.get(name) or {}, value)
+            merged[name] = merge(merged.get(name) or {}, value)
         else:
             merged[name] = value
     return merged
@@ -246,7 +245,7 @@ class Operator:
 
     def turn(self):
         """Have one turn, and let the time pass that it asks for; say what it was, None when nobody has to do."""
-        for name in set(entry.key.name for entry in self.book.all()) - set(self.cluster.bodies):
+        for name in {entry.key.name for entry in self.book.all()} - set(self.cluster.bodies):
             self.book.drop(Key("shop", name))
         for body in self.cluster.bodies.values():
             self.book.put(read_redrive_entry(deepcopy(body)))
@@ -269,5 +268,3 @@ class Operator:
 
     def told(self, reason):
         return [message for told, message in self.events if told == reason]
-
-

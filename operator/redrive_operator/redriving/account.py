@@ -57,7 +57,7 @@ class Account:
         step = next_step(self.redrive, self.progress)
         if not isinstance(step, Move):
             return None
-        before, self.progress = self.progress, begin(self.progress, step)
+        before, self.progress = self.progress, begin(self.progress, step, now=self._tools.now())
         try:
             self.write(step)
         except KubeError:

@@ -22,7 +22,7 @@ CHUNK_SECONDS = 5
 MOST_AT_ONCE = 10_000
 
 # And no more than this share of the limit, so that a kill leaves at most so much of it undone.
-LIMIT_SHARE = 10
+LIMIT_SHARE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,9 @@ def _next_of_canaries(redrive: Redrive, canary: Canary, progress: Progress, room
         return End(CompleteReason.CANARY_DIED)
     if room and canaries.sent < canary.count:
         return Move(_chunk(redrive, min(room, canary.count - canaries.sent)), canary=True)
-    if canaries.sent and canaries.since is not None:
+    if progress.begun and canaries.since is not None:  # also those that only may have been sent
         return Watch(canaries.since + canary.timeout)
-    # None could be sent, or by a limit that kills have used up none may: there is nobody to watch.
-    return End(CompleteReason.LIMIT_REACHED if _room(redrive, progress) == 0 else CompleteReason.FINISHED)
+    return End(CompleteReason.FINISHED)  # what fitted when it was counted is gone
 
 
 def counted(progress: Progress, census: Census, *, now: datetime) -> Progress:
@@ -108,9 +107,10 @@ def counted(progress: Progress, census: Census, *, now: datetime) -> Progress:
     )
 
 
-def begin(progress: Progress, step: Move) -> Progress:
+def begin(progress: Progress, step: Move, *, now: datetime) -> Progress:
     """Note that so many may be moved from now on."""
-    return replace(progress, begun=progress.begun + step.most)
+    canaries = replace(progress.canaries, since=now) if step.canary else progress.canaries
+    return replace(progress, begun=progress.begun + step.most, canaries=canaries)
 
 
 def settle(progress: Progress, step: Move, *, moved: int, failed: int, unknown: int, now: datetime) -> Progress:

@@ -159,7 +159,8 @@ def _explain_end(redrive: Redrive, progress: Progress, reason: CompleteReason) -
         case CompleteReason.COUNTED:
             return f"{progress.matched} of {count(progress.scanned, 'dead letter')} fit; nothing was moved"
         case CompleteReason.CANARY_DIED:
-            died = f"{progress.canaries.died} of {count(progress.canaries.sent, 'canary message')} died again"
+            sent = max(progress.canaries.sent, progress.canaries.died)
+            died = f"{progress.canaries.died} of {count(sent, 'canary message')} died again"
             return f"{died}, so nothing more is moved: mend the cause, and make another Redrive"
         case CompleteReason.LIMIT_REACHED if progress.unknown:
             return f"{describe(redrive, progress)}, when the operator was ended: make another Redrive for the rest"

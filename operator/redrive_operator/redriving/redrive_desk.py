@@ -97,7 +97,7 @@ class RedriveDesk:
             return AT_ONCE
         progress = self._memory.recall(entry)
         account = Account(self._tools, self._book, entry, entry.redrive, progress=progress, stopping=self._stopping)
-        visit = self._visits.setdefault(entry.subject.uid, Visit())
+        visit = self._visits.setdefault(entry.subject.uid, Visit(self._tools.clock()))
         try:
             return Run(self._tools, account, way.enter, visit).go_on()
         except BrokerError as error:

@@ -34,8 +34,8 @@ from redrive_operator.turns import Turn
 # Whatever is held by a session nobody else can see: so it is given back now and then.
 SESSION_SECONDS = 60.0
 
-# The broker's counts lag by five seconds: what they do not agree with is looked at again after this.
-AGAIN_SECONDS = 3.0
+# The broker's counts lag by five seconds: what they do not agree with is looked at again.
+LAG_SECONDS, AGAIN_SECONDS = 6.0, 3.0
 
 # A broker that never counts is believed after this.
 BELIEVED_SECONDS = 20.0
@@ -48,8 +48,8 @@ SOON = Turn(reached=True, patience=AGAIN_SECONDS)
 class Visit:
     """What is remembered of a Redrive between its turns, and would be found out again."""
 
+    began: float  # by the clock
     exhausted: bool = False
-    uncounted_since: float | None = None
     rests_until: float = 0.0
     cost: timedelta = timedelta(0)
 
@@ -77,6 +77,7 @@ class Run:
         self._account = account
         self._enter = enter
         self._visit = visit
+        self._entered = tools.clock()
         subject = account.pen.subject
         self._choosing = Choosing.of(account.redrive, uid=subject.uid, made=subject.created)
 
@@ -168,13 +169,14 @@ class Run:
         return counting.census()
 
     def _is_whole(self, letters: Letters, scanned: int) -> bool:
-        """Say whether that were all the letters, also by the broker's count: others may be looking at some of them."""
-        there, now = letters.there, self._tools.clock()
-        if there is not None:
-            return scanned >= there
-        if self._visit.uncounted_since is None:
-            self._visit.uncounted_since = now
-        return now - self._visit.uncounted_since >= BELIEVED_SECONDS
+        """Say whether that were all the letters, also by the broker's count: others may be looking at some of them.
+
+        A count of when this Redrive was just begun may not have those yet that died shortly before.
+        """
+        age = self._entered - self._visit.began
+        if letters.there is None:
+            return age >= BELIEVED_SECONDS
+        return age >= LAG_SECONDS and scanned >= letters.there
 
     def _plan_rest(self, step: Step) -> None:
         """Let canaries alone for a while, but be there when it is to be decided."""

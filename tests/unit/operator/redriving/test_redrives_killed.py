@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from redrive_bed import Cluster, Operator, World, redrive_body
 
+from redrive_operator.redriving.course import LIMIT_SHARE
+
 ENDS = {"Finished", "LimitReached", "NothingMatched", "CanaryDied"}
 
 kills = some.lists(some.integers(1, 40), max_size=12)
@@ -52,7 +54,7 @@ def test_limit_holds_over_kills_and_little_of_it_is_left_undone(sent, limit, rat
     status = cluster.status()
     asked = min(limit, len(sent))
     assert len(world.published) <= limit
-    assert len(world.published) >= asked - world.kills * math.ceil(limit / 10)
+    assert len(world.published) >= asked - world.kills * math.ceil(limit / LIMIT_SHARE)
     assert status.get("done", 0) <= sum(world.published.values())
     assert len(world.published) <= status.get("begun", 0) <= limit
     check_nothing_is_lost(world, sent)
@@ -64,7 +66,7 @@ def test_limit_holds_over_kills_and_little_of_it_is_left_undone(sent, limit, rat
 def test_dead_canary_stops_it_whatever_is_killed(sent, count, kill_at, data):
     fatal = set(data.draw(some.lists(some.sampled_from(sent)))) if sent else set()
     world = World(*sent, fatal=fatal)
-    cluster, operator = run(world, {"canary": {"count": count, "timeout": "30s"}}, kill_at)
+    cluster, _ = run(world, {"canary": {"count": count, "timeout": "30s"}}, kill_at)
     check_nothing_is_lost(world, sent)
     check_put_back_once(world)
     _, reason = cluster.condition()
@@ -110,6 +112,17 @@ def test_one_that_has_ended_is_never_begun_again(sent, kill_at):
         assert operator.turn() is None
         operator.hire()
     assert (dict(world.published), cluster.writes) == (before, writes)
+
+
+def test_canary_that_left_and_was_not_counted_is_watched_too():
+    """The only letter there is goes back, and the operator is killed before it can write that down."""
+    for step in range(1, 100):
+        world = World("m0", fatal=["m0"])
+        cluster, _ = run(world, {"canary": {"count": 1, "timeout": "30s"}}, [step])
+        assert cluster.condition() == ("False", "CanaryDied"), f"killed at step {step}"
+        if not world.kills:
+            return
+    pytest.fail("it takes more steps than this")
 
 
 @pytest.mark.parametrize("spec", [{}, {"limit": 5}, {"canary": {"count": 2, "timeout": "10s"}}])
