@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Protocol, assert_never
 
 from redrive.letters.letter import Letter
-
 from redrive_operator.redriving.account import Account
 from redrive_operator.redriving.choosing import Choosing, Counting
 from redrive_operator.redriving.course import (
