@@ -1,6 +1,6 @@
 """What is in the way of a Redrive: pure. All of it can be mended, and then the Redrive goes on by itself."""
 
-from redrive.errors import BrokerError, NotAccepted
+from redrive.errors import BrokerError, Conflict, NotAccepted, NotFound
 from redrive_operator.reasons import CompleteReason, ConditionType, Status
 from redrive_operator.redriving.judging import Stance
 from redrive_operator.registry import Entry
@@ -42,8 +42,14 @@ def find_hindrance(name: str, consumer: Entry | None) -> Stance | None:
 
 def explain_error(error: BrokerError) -> Stance:
     """Say what an error in the middle means; what was done until then is counted."""
-    refused = isinstance(error, NotAccepted)
-    return Stance(CompleteReason.NOT_ACCEPTED if refused else CompleteReason.BROKER_UNREACHABLE, str(error))
+    match error:
+        case NotAccepted():
+            reason = CompleteReason.NOT_ACCEPTED
+        case Conflict() | NotFound():  # a policy that lets no letter survive a look, or a queue that has just gone
+            reason = CompleteReason.CONSUMER_NOT_READY
+        case _:
+            reason = CompleteReason.BROKER_UNREACHABLE
+    return Stance(reason, str(error))
 
 
 def need_management(why: str = "") -> Stance:

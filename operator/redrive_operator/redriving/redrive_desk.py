@@ -8,7 +8,7 @@ import logging
 import threading
 from typing import Protocol
 
-from redrive.errors import AccessRefused, BrokerError, NotAccepted
+from redrive.errors import BrokerError, Unreachable
 from redrive.spec import Redrive
 from redrive_operator.errors import KubeConflict
 from redrive_operator.judge import Verdict
@@ -104,7 +104,7 @@ class RedriveDesk:
             LOGGER.warning("the Redrive %s is tried again: %s", entry.key, error)
             self._count(working=0, blocked=1)
             account.pen.write(account.redrive, account.progress, explain_error(error))
-            return Turn(reached=isinstance(error, AccessRefused | NotAccepted))
+            return Turn(reached=not isinstance(error, Unreachable))
         finally:
             self._memory.keep(account)
 
