@@ -73,8 +73,22 @@ class World:
         self.steps = 0
         self.kills = 0
         self.idle = False
+        self.held = set()  # by operators, by identity
         self.hidden = 0  # so many from the front are in other hands
         self.accepts = True
+        self.moments = {}  # when so many had been put back
+        self._planned = {}
+
+    def at(self, number, what):
+        """Have something happen when so many messages have been put back."""
+        self._planned[number] = what
+
+    def put_back(self, body, properties):
+        self.work.append((body, properties))
+        self.published[properties.message_id] += 1
+        number = sum(self.published.values())
+        self.moments[number] = self.seconds
+        self._planned.pop(number, lambda: None)()
 
     def tick(self):
         self.steps += 1
@@ -126,17 +140,27 @@ class Shelf:
 
     @contextmanager
     def open(self):
-        yield InHand(self.world, self.choosing)
+        hands = InHand(self.world, self.choosing)
+        try:
+            yield hands
+        finally:
+            self.world.held -= hands.holding
 
 
 class InHand:
     def __init__(self, world, choosing):
         self.world, self.choosing = world, choosing
-        self.left = list(world.dead[world.hidden :])
+        self.holding = set()
+        self._total, self._seen = len(world.dead) - world.hidden - len(world.held), 0
 
     def take(self):
+        """Take what nobody else holds, as long as it was there when this began."""
         self.world.tick()
-        taken, self.left = self.left[:WINDOW], self.left[WINDOW:]
+        free = [letter for letter in self.world.dead[self.world.hidden :] if id(letter) not in self.world.held]
+        taken = free[: min(WINDOW, self._total - self._seen)]
+        self._seen += len(taken)
+        self.holding |= set(map(id, taken))
+        self.world.held |= self.holding
         self.kept = dict(enumerate(taken))
         return [
             read_letter(Delivery(tag, "redrive.dead", "shop/orders", False, body, properties), now=self.world.now())
@@ -153,8 +177,7 @@ class InHand:
                 sending = self.choosing.send(letter, "orders", frame_max=FRAME)
                 assert not isinstance(sending, Left)
                 _, _, body, properties = sending
-                world.work.append((body, properties))
-                world.published[properties.message_id] += 1
+                world.put_back(body, properties)
         world.tick()
         for letter in letters:
             world.dead.remove(self.kept[letter.tag])
@@ -234,14 +257,14 @@ class Operator:
         self.stopping = threading.Event()
         self.hire()
 
-    def hire(self):
+    def hire(self, consumer=ORDERS):
         world = self.world
         self.book = Book()
         herald = SimpleNamespace(tell=lambda _subject, _type, reason, message: self.events.append((reason, message)))
         tools = SimpleNamespace(
             kube=self.cluster, herald=herald, metrics=self.metrics, now=world.now, clock=world.clock
         )
-        self.desk = RedriveDesk(ORDERS, tools, self.book, world, self.stopping)
+        self.desk = RedriveDesk(consumer, tools, self.book, world, self.stopping)
 
     def turn(self):
         """Have one turn, and let the time pass that it asks for; say what it was, None when nobody has to do."""

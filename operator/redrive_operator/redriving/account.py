@@ -8,9 +8,10 @@ import threading
 
 from redrive.spec import Redrive
 from redrive_operator.errors import KubeError
+from redrive_operator.reasons import CompleteReason, ConditionType
 from redrive_operator.redriving.book import Book, RedriveEntry
 from redrive_operator.redriving.course import Move, Step, begin, next_step, settle
-from redrive_operator.redriving.judging import take_stance
+from redrive_operator.redriving.judging import Stance, take_stance
 from redrive_operator.redriving.pen import Pen
 from redrive_operator.redriving.progress import Progress, read_progress
 from redrive_operator.subject import Key
@@ -37,6 +38,7 @@ class Account:
         self.progress = progress
         self.pen = Pen(tools, book, entry)
         self.ends_at = float("inf")
+        self._moves = False
 
     @property
     def key(self) -> Key:
@@ -67,12 +69,16 @@ class Account:
 
     def settle(self, step: Move, *, moved: int, failed: int, unknown: int) -> None:
         now = self._tools.now()
+        self._moves = self._moves or moved > 0
         self.progress = settle(self.progress, step, moved=moved, failed=failed, unknown=unknown, now=now)
         consumer = Key(self.key.namespace, self.redrive.consumer)
         self._tools.metrics.redriven(consumer, self.redrive.action, moved)
 
     def write(self, step: Step, *, note: str = "", counting: bool = False) -> None:
         stance = take_stance(self.redrive, self.progress, step, note=note)
+        past = self.pen.subject.history[ConditionType.COMPLETE]
+        if isinstance(step, Move) and not self._moves and past.reason == CompleteReason.NOT_ACCEPTED:
+            stance = Stance(CompleteReason.NOT_ACCEPTED, past.message)  # until one is taken, it is as it was
         self.pen.write(self.redrive, self.progress, stance, counting=counting)
 
     def _current(self) -> Redrive | None:
