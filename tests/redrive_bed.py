@@ -137,6 +137,7 @@ class Shelf:
         self.world, self.choosing = world, choosing
         self.there = len(world.dead)
         self.is_idle = world.idle
+        self.hold = timedelta(minutes=10)
 
     @contextmanager
     def open(self):

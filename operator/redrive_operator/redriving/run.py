@@ -62,6 +62,9 @@ class Letters(Protocol):
     @property
     def is_idle(self) -> bool: ...
 
+    @property
+    def hold(self) -> timedelta: ...
+
     def open(self) -> AbstractContextManager[Hands[Letter]]: ...
 
 
@@ -125,7 +128,7 @@ class Run:
 
     def _move(self, letters: Letters) -> Turn | None:
         account = self._account
-        account.ends_at = self._tools.clock() + SESSION_SECONDS
+        account.ends_at = self._tools.clock() + min(SESSION_SECONDS, letters.hold.total_seconds())
         with letters.open() as hands:
             looked = Session(hands, self._choosing.fits, account, clock=self._tools.clock).run()
         self._visit.exhausted = looked.exhausted and self._is_whole(letters, looked.scanned)

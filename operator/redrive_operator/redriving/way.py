@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from redrive.amqp import Amqp
 from redrive.errors import AccessRefused, NotFound
-from redrive.letters.looking import look
+from redrive.letters.looking import longest_hold, look
 from redrive.management import Management
 from redrive.reading import Reading
 from redrive.spec import Consumer, Redrive
@@ -74,6 +75,11 @@ class Archive:
         """Whether messages wait in the work queue, and nobody takes them."""
         work = self._reading.queues[self._home]
         return work.consumers == 0 and bool(work.ready)
+
+    @property
+    def hold(self) -> timedelta:
+        """For how long the broker lets anybody hold a letter, with some to spare."""
+        return longest_hold(dead_queue_name(self._home), self._reading)
 
     def open(self) -> BrokerHands:
         """Begin to look through the letters, if they survive that (else Conflict)."""
