@@ -222,6 +222,21 @@ def test_connection_that_breaks_in_the_middle_is_told_and_taken_up_again(ready, 
     assert set(ids(ready, "orders")) == set(sent)
 
 
+def test_many_sessions_find_what_is_behind_others_and_leave_those_in_their_order(ready, redrive, hasty, monkeypatch):
+    monkeypatch.setattr(run, "SESSION_SECONDS", 0.5)
+    others, wanted = [f"o{n}" for n in range(300)], [f"m{n}" for n in range(60)]
+    park(ready, others[:200], error_type="shop.Other")
+    park(ready, wanted)
+    park(ready, others[200:], error_type="shop.Other")
+    one = redrive(select={"errorType": "shop.Broken"}, rate=20)
+    began = time.monotonic()
+    status = one.work()
+    assert time.monotonic() - began >= 60 / 20 - 0.5
+    assert (status["scanned"], status["matched"], status["done"]) == (360, 60, 60)
+    assert ids(ready, "orders") == wanted
+    assert ids(ready, QUEUE) == others
+
+
 class Worker:
     """Runs what comes to the work queue, in a thread; what is fatal dies at once, as a worker parks it."""
 
