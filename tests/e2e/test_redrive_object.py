@@ -126,7 +126,7 @@ def test_letters_of_a_consumer_on_a_lent_broker_go_back(newest_shop, operator):
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_example_is_taken_by_the_cluster(namespace, path):
+def test_example_is_taken_by_the_cluster(operator, namespace, path):
     bodies = [body for body in yaml.safe_load_all(path.read_text()) if body]
     for body in bodies:
         body["metadata"]["namespace"] = namespace.name
