@@ -17,6 +17,7 @@ except ModuleNotFoundError:
 from redrive.errors import RedriveError
 from redrive_cli.dev import dev
 from redrive_cli.errors import CliError, exit_code
+from redrive_cli.explain import explain
 
 # Tracebacks that show the values of variables would show passwords.
 app = typer.Typer(
@@ -43,6 +44,7 @@ def redrive(
     """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
 
 
+app.command()(explain)
 app.command()(dev)
 
 
