@@ -75,6 +75,7 @@ class Pass:
         self.total = waiting if most is None else min(most, waiting)
         self.seen = 0
         self._moves = False
+        self._ran_out = False
 
     def __enter__(self) -> "Pass":
         return self
@@ -89,7 +90,8 @@ class Pass:
 
     @property
     def unseen(self) -> int:
-        return self.total - self.seen
+        """How many were with somebody else when it was their turn; or, after too long a time, were not looked at."""
+        return self.total - self.seen if self._ran_out else 0
 
     def windows(self) -> Iterator[list[Delivery]]:
         """Take what is there, some at a time; what is not `moved` is held."""
@@ -103,8 +105,9 @@ class Pass:
                 yield taken
             if self._moves and held.count > MOST_HELD:
                 self._channels.append(_Held(f"consume {len(self._channels)}"))
-            if len(taken) < window or self.is_late():
-                return  # somebody else has the others
+            self._ran_out = len(taken) < window or self.is_late()
+            if self._ran_out:
+                return
             window = min(next_window(taken), self.total - self.seen)
 
     def moved(self, tags: Sequence[int]) -> None:

@@ -1,0 +1,222 @@
+"""`redrive dead requeue` and `delete`: chosen letters leave, slowly if asked, and never before they are safe."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from redrive.letters import EVERYTHING, MOST_REDRIVES, Choice, Order, Progress, chooser, move, watch
+from redrive.spec.redrive import RedriveAction
+from redrive_cli.editing import edit_one
+from redrive_cli.errors import CliError, Misuse
+from redrive_cli.letter_files import LetterFile
+from redrive_cli.letter_options import Which, Whose
+from redrive_cli.letter_reach import Reached, reach
+from redrive_cli.letter_words import progress_json
+from redrive_cli.options import Format, FormatOption
+from redrive_cli.picking import pick, read_age
+from redrive_cli.progress_bar import progress_bar
+from redrive_cli.stopping import stoppable
+from redrive_cli.terminal import Terminal, note
+from redrive_cli.wording import say_count
+
+INTERRUPTED = 130
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would be done, and do nothing.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="So many at most, from the oldest on.")]
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How letters go back."""
+
+    limit: Limit = None
+    rate: Annotated[
+        float | None, typer.Option(min=0.01, metavar="N", show_default="as fast as it goes", help="So many a second.")
+    ] = None
+    canary: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, metavar="N", help="First so many; the rest only if none of them dies again."),
+    ] = None
+    canary_wait: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long to watch the first ones.")
+    ] = "60s"
+    max_redrives: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Leave letters that were put back so often already: they need a person."),
+    ] = MOST_REDRIVES
+    dry_run: DryRun = False
+    edit: Annotated[
+        bool, typer.Option("--edit", help="Open the body of the one that fits in $EDITOR, and put it back changed.")
+    ] = False
+
+
+def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.TABLE) -> None:
+    """Put dead letters back into their work queue, to be run like new ones. Without a selection: all of them.
+
+    Each is in its queue for good before it leaves the dead letters: interrupted at any moment, nothing is lost.
+
+    Example: redrive dead requeue orders --fingerprint 5a0c… --canary 5 --rate 50
+    """
+    choice = pick(which, now=datetime.now(UTC))
+    seconds = read_age("--canary-wait", how.canary_wait)
+    if how.edit and (how.canary or how.dry_run):
+        raise Misuse("--edit puts one letter back: it goes neither with --canary nor with --dry-run")
+    with reach(whose, purpose="dead requeue") as reached:
+        order = _order(reached, RedriveAction.REQUEUE, choice, how)
+        if how.edit:
+            order = replace(edit_one(reached, order), limit=1)
+        if how.canary:
+            total = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
+            left = None if order.limit is None else order.limit - total.moved
+            if left == 0 or total.moved < how.canary:
+                _conclude(reached, total, order, output)
+                return
+            order = replace(order, limit=left)
+        _conclude(reached, _run(reached, order, "putting back"), order, output)
+
+
+def delete(
+    whose: Whose,
+    which: Which,
+    everything: Annotated[bool, typer.Option("--all", help="Delete all of them.")] = False,
+    limit: Limit = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write each to this new file before it is deleted; `import` puts it back."),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Delete dead letters for good. Asks first, and can keep a copy.
+
+    Example: redrive dead delete orders --reason Unreadable --export unreadable.ndjson
+    """
+    choice = pick(which, now=datetime.now(UTC))
+    if choice is None and not everything:
+        raise Misuse("delete needs to be told which: give a selection such as --reason, or --all for all of them")
+    if choice is not None and everything:
+        raise Misuse("--all is all of them: leave it out, or the selection")
+    with reach(whose, purpose="dead delete") as reached:
+        order = _order(reached, RedriveAction.DELETE, choice, How(limit=limit, dry_run=dry_run))
+        if not yes and not dry_run:
+            order = replace(order, limit=_ask(reached, order))
+        if export is None or dry_run:
+            result = _run(reached, order, "deleting")
+        else:
+            with LetterFile(export) as file:
+                result = _run(reached, replace(order, before=file.keep), "deleting")
+    _conclude(reached, result, order, output)
+
+
+def _order(reached: Reached, action: RedriveAction, choice: Choice | None, how: How) -> Order:
+    now = datetime.now(UTC)
+    return Order(
+        action=action,
+        choose=choice or chooser(EVERYTHING, seen_from=now),
+        home=reached.home,
+        limit=how.limit,
+        rate=how.rate,
+        most_redrives=how.max_redrives,
+        dry_run=how.dry_run,
+    )
+
+
+def _run(reached: Reached, order: Order, doing: str) -> Progress:
+    progress = Progress(0)
+    with stoppable() as keep_going, progress_bar(doing) as advance:
+        for progress in move(
+            reached.amqp, reached.dead, order, reading=reached.reading, keep_going=keep_going
+        ):
+            goal = progress.total if order.limit is None else min(order.limit, progress.total)
+            advance(progress.seen if order.limit is None else progress.moved, goal)
+    return progress
+
+
+def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Progress:
+    """Put the first few back and watch them; CliError when one of them dies again."""
+    ids: list[str] = []
+    progress = Progress(0)
+    few = replace(order, limit=min(count, order.limit or count))
+    with stoppable() as keep_going:
+        for progress in move(reached.amqp, reached.dead, few, reading=reached.reading, keep_going=keep_going):
+            ids += progress.moved_ids
+        if order.dry_run or not ids:
+            return progress
+        note(f"put back {len(ids)} to try; watching them for {seconds:g} s")
+        died = watch(
+            reached.amqp, reached.dead, ids, seconds=seconds, reading=reached.reading, keep_going=keep_going
+        )
+        if not keep_going():
+            raise typer.Exit(INTERRUPTED)
+    if died:
+        raise CliError(
+            f"{len(died)} of the first {len(ids)} died again ({', '.join(sorted(died)[:3])}): stopped, the rest is "
+            "where it was; look at one with `redrive dead show`"
+        )
+    return progress
+
+
+def _ask(reached: Reached, order: Order) -> int:
+    """Count what would be deleted, and ask; nothing beyond that number is deleted."""
+    counted = _run(reached, replace(order, dry_run=True), "counting")
+    if not counted.chosen:
+        raise CliError(_say_nothing(reached, counted))
+    question = f"Delete {counted.chosen:,} of the {counted.total:,} dead letters of {reached.whose} for good?"
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort as error:
+        raise CliError("nobody answered, and nothing was deleted: say --yes where nobody can be asked") from error
+    if not agreed:
+        raise CliError("nothing was deleted")
+    return counted.chosen
+
+
+def _conclude(reached: Reached, result: Progress, order: Order, output: Format) -> None:
+    """Say what came of it, and end with an exit code that says whether it was all of it."""
+    terminal = Terminal(output)
+    if terminal.for_programs:
+        terminal.show_data(progress_json(result, dry_run=order.dry_run))
+    else:
+        terminal.say(_say_result(reached, result, order))
+    for sentence in _say_left(result):
+        note(sentence)
+    if result.stopped:
+        raise typer.Exit(INTERRUPTED)
+    if not result.chosen:
+        raise CliError(_say_nothing(reached, result))
+    if result.refused or result.unseen or (result.too_often and not result.moved and not order.dry_run):
+        raise typer.Exit(CliError.code)
+
+
+def _say_result(reached: Reached, result: Progress, order: Order) -> str:
+    requeues = order.action is RedriveAction.REQUEUE
+    if order.dry_run:
+        count = result.chosen - result.too_often - result.refused
+        return f"{say_count(count)} would be {'put back into ' + order.home if requeues else 'deleted'}"
+    done = f"put back into {order.home}" if requeues else "deleted"
+    return f"{say_count(result.moved)} of the {say_count(result.total)} dead letters of {reached.whose} {done}"
+
+
+def _say_left(result: Progress) -> list[str]:
+    told = []
+    if result.too_often:
+        told.append(
+            f"{result.too_often:,} were put back too often already and are left for a person: "
+            "look at them, or raise --max-redrives"
+        )
+    if result.refused:
+        told.append(f"{result.refused:,} could not be put back and are where they were: {result.complaint}")
+    if result.unseen:
+        told.append(f"{result.unseen:,} were held by somebody else, who looks at the same time: run it again")
+    return told
+
+
+def _say_nothing(reached: Reached, result: Progress) -> str:
+    if not result.total:
+        return f"{reached.whose} has no dead letters"
+    return f"none of the {result.total:,} dead letters of {reached.whose} fits what was asked for"
+
