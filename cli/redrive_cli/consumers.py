@@ -12,6 +12,9 @@ from redrive_cli.manifests import read_manifest
 from redrive_cli.options import Asked
 from redrive_cli.wording import clean, say_near
 
+# Which broker a consumer works by, and as whom: two with the same key are reached by one door.
+BrokerKey = tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -49,6 +52,16 @@ def parse_found(body: Mapping[str, Any]) -> Consumer:
     except SpecError as error:
         name = clean(str(body.get("metadata", {}).get("name")))
         raise CliError(f"the RetryingConsumer {name} cannot be used as it is: {error}") from error
+
+
+def broker_key(body: Mapping[str, Any]) -> BrokerKey:
+    """Say by which broker, and as whom, a consumer works, as far as its spec tells."""
+    broker = body.get("spec", {}).get("broker") or {}
+    vhost, connection = str(broker.get("vhost") or "/"), broker.get("connectionRef")
+    if connection:
+        return ("BrokerConnection", str(connection.get("name")), vhost)
+    secret = broker.get("secretRef") or {}
+    return ("Secret", str(body["metadata"].get("namespace")), str(secret.get("name")), vhost)
 
 
 def _say_others(cluster: Cluster, name: str) -> str:

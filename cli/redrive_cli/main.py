@@ -7,6 +7,7 @@ A traceback would be our own fault.
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 try:
@@ -15,9 +16,14 @@ except ModuleNotFoundError:
     sys.exit("error: the command line is not installed: `pip install 'redrive[cli]'`")
 
 from redrive.errors import RedriveError
+from redrive_cli.capacity import capacity
 from redrive_cli.dev import dev
+from redrive_cli.doctor import doctor
 from redrive_cli.errors import CliError, exit_code
 from redrive_cli.explain import explain
+from redrive_cli.pausing import pause, resume
+from redrive_cli.status import status
+from redrive_cli.top import top
 
 # Tracebacks that show the values of variables would show passwords.
 app = typer.Typer(
@@ -44,8 +50,13 @@ def redrive(
     """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
 
 
-app.command()(explain)
-app.command()(dev)
+for command in (explain, status, top, capacity, pause, resume, doctor, dev):
+    app.command()(command)
+
+
+def find_name(program: str) -> str:
+    """Say what was typed to get here, for the help: kubectl runs its plugins under a name of its own."""
+    return "kubectl redrive" if Path(program).name.startswith("kubectl-") else "redrive"
 
 
 def main() -> None:
@@ -54,7 +65,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app(prog_name="redrive")
+        app(prog_name=find_name(sys.argv[0]))
     except (CliError, RedriveError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))

@@ -88,6 +88,16 @@ class Terminal:
             table.add_row(Text("•", style), Text(clean(sentence)))
         self._print_indented(table)
 
+    def check(self, state: Cell, what: str, seen: str, mend: str) -> None:
+        """Show one finding: how it is, of what, and below it what to do."""
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=5, no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(_text(state), Text.assemble((clean(what), "bold"), f": {clean(seen)}"))
+        if mend:
+            table.add_row("", Text(f"→ {clean(mend)}", "cyan"))
+        self._print_indented(table)
+
     def _print_indented(self, shown: RenderableType) -> None:
         padded = Padding(shown, (0, 0, 0, 2), expand=False)
         if self.console.is_terminal:
