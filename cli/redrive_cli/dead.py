@@ -1,4 +1,4 @@
-"""`redrive dead`: what died, found, looked at, counted, put back or deleted. Each command is in the file of its kind."""
+"""`redrive dead`: what died, looked at, counted, put back, deleted, saved. Each command is in the file of its kind."""
 
 import typer
 

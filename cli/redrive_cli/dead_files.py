@@ -13,7 +13,7 @@ from redrive.letters.looking import check_limit
 from redrive.letters.putting_in import as_letter, put_in
 from redrive_cli.errors import CliError, Misuse
 from redrive_cli.letter_files import STANDARD, LetterFile, read_file
-from redrive_cli.letter_options import Which, Whose
+from redrive_cli.letter_options import Which, Whose, sort_words
 from redrive_cli.letter_reach import reach
 from redrive_cli.picking import pick
 from redrive_cli.progress_bar import progress_bar
@@ -27,15 +27,21 @@ def export(
     whose: Whose,
     which: Which,
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="The file, which must be new; - is standard output.")
-    ] = STANDARD,
+        str | None,
+        typer.Argument(metavar="[FILE]", show_default="standard output", help="The file, which must be new."),
+    ] = None,
 ) -> None:
     """Write dead letters to a file, one a line in JSON, with all that is in them. They stay where they are.
 
-    Example: redrive dead export orders --to orders.ndjson
+    Example: redrive dead export orders orders.ndjson
     """
+    whose, name = sort_words(whose, to)
     choice = pick(which, now=datetime.now(UTC))
-    with reach(whose, purpose="dead export") as reached, stoppable() as keep_going, LetterFile(to) as file:
+    with (
+        reach(whose, purpose="dead export") as reached,
+        stoppable() as keep_going,
+        LetterFile(Path(name or STANDARD)) as file,
+    ):
         with look(reached.amqp, reached.dead, reading=reached.reading) as looked, progress_bar("writing") as advance:
             for window in looked.windows():
                 now = datetime.now(UTC)
@@ -58,16 +64,21 @@ def export(
 
 def import_letters(
     whose: Whose,
-    source: Annotated[Path, typer.Option("--from", metavar="FILE", help="A file that `export` wrote; - is stdin.")],
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", show_default="standard input", help="A file that `export` wrote."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say whether the file can be read.")] = False,
 ) -> None:
     """Put the letters of a file into the dead letters again, with their whole story; their retention begins anew.
 
     A file is read to its end before the first letter is published; standard input cannot be.
 
-    Example: redrive dead import orders --from orders.ndjson
+    Example: redrive dead import orders orders.ndjson
     """
-    count = _check(source) if source != STANDARD or dry_run else None
+    whose, name = sort_words(whose, source)
+    path = Path(name or STANDARD)
+    count = _check(path) if path != STANDARD or dry_run else None
     if dry_run:
         note(f"{count:,} letters can be put in")
         return
@@ -78,10 +89,10 @@ def import_letters(
         done = 0
         try:
             with progress_bar("putting in") as advance:
-                for done in put_in(reached.amqp, reached.dead, read_file(source), as_letter):
+                for done in put_in(reached.amqp, reached.dead, read_file(path), as_letter):
                     advance(done, count or done)
         except BadLine as error:
-            raise Misuse(f"{source}: {error}; {done:,} letters were put in before it") from error
+            raise Misuse(f"{path}: {error}; {done:,} letters were put in before it") from error
     note(f"{done:,} letters put into the dead letters of {reached.whose}")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from redrive.letters import Choice, Groups, Letter, Pass, look, read_letter
 from redrive_cli.errors import CliError
-from redrive_cli.letter_options import Which, Whose
+from redrive_cli.letter_options import Which, Whose, sort_words
 from redrive_cli.letter_reach import Reached, reach
 from redrive_cli.letter_rows import LetterRows, rows_for, show_groups
 from redrive_cli.letter_show import show_letter
@@ -42,14 +42,17 @@ def list_letters(
     choice, now = pick(which, now=datetime.now(UTC)), datetime.now(UTC)
     terminal = Terminal(output)
     most = limit if limit is not None else (None if terminal.for_programs else USUAL_ROWS)
-    with reach(whose, purpose="dead list") as reached, stoppable() as keep_going:
-        with look(reached.amqp, reached.dead, reading=reached.reading) as looked:
-            shown = rows_for(terminal, now)
-            for letter in _letters(looked, choice, keep_going, "looking"):
-                shown.add(letter)
-                if most and shown.count >= most:
-                    break
-            shown.end()
+    with (
+        reach(whose, purpose="dead list") as reached,
+        stoppable() as keep_going,
+        look(reached.amqp, reached.dead, reading=reached.reading) as looked,
+    ):
+        shown = rows_for(terminal, now)
+        for letter in letters_of(looked, choice, keep_going, "looking"):
+            shown.add(letter)
+            if most and shown.count >= most:
+                break
+        shown.end()
     if not keep_going():
         raise typer.Exit(INTERRUPTED)
     _conclude(reached, looked, shown, choice, most)
@@ -68,13 +71,13 @@ def show(
 
     Example: redrive dead show orders 0b7c2e41
     """
-    whose, message = _sort_words(whose, message)
+    whose, message = sort_words(whose, message)
     if message is not None:
         which = replace(which, ids=[*(which.ids or ()), message])
     choice = pick(which, now=datetime.now(UTC))
     with reach(whose, purpose="dead show") as reached, stoppable() as keep_going:
         with look(reached.amqp, reached.dead, reading=reached.reading) as looked:
-            letter = next(_letters(looked, choice, keep_going, "looking for it"), None)
+            letter = next(letters_of(looked, choice, keep_going, "looking for it"), None)
         if letter is None:
             raise CliError(_say_none(reached, looked))
         show_letter(letter, Terminal(output), reached if logs else None)
@@ -87,9 +90,14 @@ def count_groups(whose: Whose, which: Which, output: FormatOption = Format.TABLE
     """
     choice, now = pick(which, now=datetime.now(UTC)), datetime.now(UTC)
     counted = Groups()
-    with reach(whose, purpose="dead groups") as reached, stoppable() as keep_going:
-        with look(reached.amqp, reached.dead, reading=reached.reading) as looked:
-            counted.add_all(_letters(looked, choice, keep_going, "counting"))
+    with (
+        reach(whose, purpose="dead groups") as reached,
+        stoppable() as keep_going,
+        look(reached.amqp, reached.dead, reading=reached.reading) as looked,
+    ):
+        counted.add_all(letters_of(looked, choice, keep_going, "counting"))
+    if not keep_going():
+        raise typer.Exit(INTERRUPTED)
     terminal = Terminal(output)
     if terminal.for_programs:
         terminal.show_data([group_json(group) for group in counted.largest_first()])
@@ -100,9 +108,7 @@ def count_groups(whose: Whose, which: Which, output: FormatOption = Format.TABLE
     _tell_unseen(looked)
 
 
-def _letters(
-    looked: Pass, choice: Choice | None, keep_going: Callable[[], bool], doing: str
-) -> Iterator[Letter]:
+def letters_of(looked: Pass, choice: Choice | None, keep_going: Callable[[], bool], doing: str) -> Iterator[Letter]:
     with progress_bar(doing) as advance:
         for window in looked.windows():
             now = datetime.now(UTC)
@@ -113,13 +119,6 @@ def _letters(
             advance(looked.seen, looked.total)
             if not keep_going():
                 return
-
-
-def _sort_words(whose: Whose, message: str | None) -> tuple[Whose, str | None]:
-    """Take a single word for the id where the consumer was named otherwise."""
-    if message is None and whose.name is not None and (whose.file is not None or whose.queue is not None):
-        return replace(whose, name=None), whose.name
-    return whose, message
 
 
 def _conclude(reached: Reached, looked: Pass, shown: LetterRows, choice: Choice | None, most: int | None) -> None:

@@ -14,15 +14,11 @@ from redrive_cli.errors import CliError, Misuse
 from redrive_cli.letter_files import LetterFile
 from redrive_cli.letter_options import Which, Whose
 from redrive_cli.letter_reach import Reached, reach
-from redrive_cli.letter_words import progress_json
+from redrive_cli.mover import INTERRUPTED, ask_first, conclude, run
 from redrive_cli.options import Format, FormatOption
 from redrive_cli.picking import pick, read_age
-from redrive_cli.progress_bar import progress_bar
 from redrive_cli.stopping import stoppable
-from redrive_cli.terminal import Terminal, note
-from redrive_cli.wording import say_count
-
-INTERRUPTED = 130
+from redrive_cli.terminal import note
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would be done, and do nothing.")]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="So many at most, from the oldest on.")]
@@ -40,9 +36,7 @@ class How:
         int | None,
         typer.Option(min=1, max=1000, metavar="N", help="First so many; the rest only if none of them dies again."),
     ] = None
-    canary_wait: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long to watch the first ones.")
-    ] = "60s"
+    canary_wait: Annotated[str, typer.Option(metavar="DURATION", help="How long to watch the first ones.")] = "60s"
     max_redrives: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Leave letters that were put back so often already: they need a person."),
@@ -72,10 +66,10 @@ def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.
             total = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
             left = None if order.limit is None else order.limit - total.moved
             if left == 0 or total.moved < how.canary:
-                _conclude(reached, total, order, output)
+                conclude(_dead_letters(reached), total, order, output)
                 return
             order = replace(order, limit=left)
-        _conclude(reached, _run(reached, order, "putting back"), order, output)
+        conclude(_dead_letters(reached), run(reached, reached.dead, order, "putting back"), order, output)
 
 
 def delete(
@@ -103,13 +97,13 @@ def delete(
     with reach(whose, purpose="dead delete") as reached:
         order = _order(reached, RedriveAction.DELETE, choice, How(limit=limit, dry_run=dry_run))
         if not yes and not dry_run:
-            order = replace(order, limit=_ask(reached, order))
+            order = replace(order, limit=ask_first(reached, reached.dead, order, _dead_letters(reached)))
         if export is None or dry_run:
-            result = _run(reached, order, "deleting")
+            result = run(reached, reached.dead, order, "deleting")
         else:
             with LetterFile(export) as file:
-                result = _run(reached, replace(order, before=file.keep), "deleting")
-    _conclude(reached, result, order, output)
+                result = run(reached, reached.dead, replace(order, before=file.keep), "deleting")
+    conclude(_dead_letters(reached), result, order, output)
 
 
 def _order(reached: Reached, action: RedriveAction, choice: Choice | None, how: How) -> Order:
@@ -125,17 +119,6 @@ def _order(reached: Reached, action: RedriveAction, choice: Choice | None, how: 
     )
 
 
-def _run(reached: Reached, order: Order, doing: str) -> Progress:
-    progress = Progress(0)
-    with stoppable() as keep_going, progress_bar(doing) as advance:
-        for progress in move(
-            reached.amqp, reached.dead, order, reading=reached.reading, keep_going=keep_going
-        ):
-            goal = progress.total if order.limit is None else min(order.limit, progress.total)
-            advance(progress.seen if order.limit is None else progress.moved, goal)
-    return progress
-
-
 def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Progress:
     """Put the first few back and watch them; CliError when one of them dies again."""
     ids: list[str] = []
@@ -147,9 +130,7 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
         if order.dry_run or not ids:
             return progress
         note(f"put back {len(ids)} to try; watching them for {seconds:g} s")
-        died = watch(
-            reached.amqp, reached.dead, ids, seconds=seconds, reading=reached.reading, keep_going=keep_going
-        )
+        died = watch(reached.amqp, reached.dead, ids, seconds=seconds, reading=reached.reading, keep_going=keep_going)
         if not keep_going():
             raise typer.Exit(INTERRUPTED)
     if died:
@@ -160,63 +141,5 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
     return progress
 
 
-def _ask(reached: Reached, order: Order) -> int:
-    """Count what would be deleted, and ask; nothing beyond that number is deleted."""
-    counted = _run(reached, replace(order, dry_run=True), "counting")
-    if not counted.chosen:
-        raise CliError(_say_nothing(reached, counted))
-    question = f"Delete {counted.chosen:,} of the {counted.total:,} dead letters of {reached.whose} for good?"
-    try:
-        agreed = typer.confirm(question, err=True)
-    except typer.Abort as error:
-        raise CliError("nobody answered, and nothing was deleted: say --yes where nobody can be asked") from error
-    if not agreed:
-        raise CliError("nothing was deleted")
-    return counted.chosen
-
-
-def _conclude(reached: Reached, result: Progress, order: Order, output: Format) -> None:
-    """Say what came of it, and end with an exit code that says whether it was all of it."""
-    terminal = Terminal(output)
-    if terminal.for_programs:
-        terminal.show_data(progress_json(result, dry_run=order.dry_run))
-    else:
-        terminal.say(_say_result(reached, result, order))
-    for sentence in _say_left(result):
-        note(sentence)
-    if result.stopped:
-        raise typer.Exit(INTERRUPTED)
-    if not result.chosen:
-        raise CliError(_say_nothing(reached, result))
-    if result.refused or result.unseen or (result.too_often and not result.moved and not order.dry_run):
-        raise typer.Exit(CliError.code)
-
-
-def _say_result(reached: Reached, result: Progress, order: Order) -> str:
-    requeues = order.action is RedriveAction.REQUEUE
-    if order.dry_run:
-        count = result.chosen - result.too_often - result.refused
-        return f"{say_count(count)} would be {'put back into ' + order.home if requeues else 'deleted'}"
-    done = f"put back into {order.home}" if requeues else "deleted"
-    return f"{say_count(result.moved)} of the {say_count(result.total)} dead letters of {reached.whose} {done}"
-
-
-def _say_left(result: Progress) -> list[str]:
-    told = []
-    if result.too_often:
-        told.append(
-            f"{result.too_often:,} were put back too often already and are left for a person: "
-            "look at them, or raise --max-redrives"
-        )
-    if result.refused:
-        told.append(f"{result.refused:,} could not be put back and are where they were: {result.complaint}")
-    if result.unseen:
-        told.append(f"{result.unseen:,} were held by somebody else, who looks at the same time: run it again")
-    return told
-
-
-def _say_nothing(reached: Reached, result: Progress) -> str:
-    if not result.total:
-        return f"{reached.whose} has no dead letters"
-    return f"none of the {result.total:,} dead letters of {reached.whose} fits what was asked for"
-
+def _dead_letters(reached: Reached) -> str:
+    return f"dead letters of {reached.whose}"

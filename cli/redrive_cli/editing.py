@@ -81,7 +81,7 @@ def _run_editor(text: str, suffix: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="redrive-") as folder:
         path = Path(folder, f"body{suffix}")
-        path.write_text(text, newline="")
+        path.write_bytes(text.encode())
         try:
             done = subprocess.run([*shlex.split(editor), str(path)], check=False)
         except (OSError, ValueError) as error:
@@ -89,6 +89,6 @@ def _run_editor(text: str, suffix: str) -> str:
         if done.returncode:
             raise CliError(f"the editor ended with {done.returncode}: nothing was put back")
         try:
-            return path.read_text(newline="")
+            return path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise Misuse("what the editor left is no text: nothing was put back") from error

@@ -14,7 +14,7 @@ def flattened(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of one whose parameters may be dataclasses of options."""
     hints = get_type_hints(command, include_extras=True)
     hints.pop("return", None)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     shown: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in groups:

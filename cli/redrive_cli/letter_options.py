@@ -1,6 +1,6 @@
 """What the commands for letters take alike: whose letters, and which of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +35,9 @@ class Whose:
     ] = None
     queue: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="With --broker, instead of a consumer: the work queue whose letters these are."),
+        typer.Option(
+            metavar="NAME", help="With --broker, instead of a consumer: the work queue whose letters these are."
+        ),
     ] = None
     kubeconfig: Kubeconfig = None
     context: Context = None
@@ -47,6 +49,13 @@ class Whose:
     def asked(self) -> Asked:
         cluster = ClusterOptions(self.kubeconfig, self.context, self.namespace)
         return Asked(self.name, self.file, cluster, self.broker or None, self.management or None)
+
+
+def sort_words(whose: Whose, word: str | None) -> tuple[Whose, str | None]:
+    """Tell what a second word is; a single one is the second where the consumer was named otherwise."""
+    if word is None and whose.name is not None and (whose.file is not None or whose.queue is not None):
+        return replace(whose, name=None), whose.name
+    return whose, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,9 @@ class Which:
     ] = None
     header: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=VALUE]", rich_help_panel=_WHICH, help="It has this header; may be given several times."),
+        typer.Option(
+            metavar="NAME[=VALUE]", rich_help_panel=_WHICH, help="It has this header; may be given several times."
+        ),
     ] = None
     body: Annotated[
         list[str] | None,

@@ -48,9 +48,12 @@ class Reached:
 
 
 @contextmanager
-def reach(whose: Whose, *, purpose: str) -> Iterator[Reached]:
-    """Find the consumer, reach its broker, and say in one sentence what went wrong there, if anything does."""
-    with open_door(whose.asked, _find(whose)) as door, door.connect(purpose) as amqp:
+def reach(whose: Whose, *, purpose: str, anybody: bool = False) -> Iterator[Reached]:
+    """Find the consumer, reach its broker, and say in one sentence what went wrong there, if anything does.
+
+    `anybody`: a broker may be named without a consumer.
+    """
+    with open_door(whose.asked, _find(whose, anybody=anybody)) as door, door.connect(purpose) as amqp:
         try:
             yield Reached(door, amqp, _read(door))
         except Unreachable as error:
@@ -59,7 +62,9 @@ def reach(whose: Whose, *, purpose: str) -> Iterator[Reached]:
             raise CliError(f"{error}: does the consumer exist, and has the operator made its queues?") from error
 
 
-def _find(whose: Whose) -> Target:
+def _find(whose: Whose, *, anybody: bool) -> Target:
+    if anybody and whose.broker and (whose.name, whose.file, whose.queue) == (None, None, None):
+        return Target(_consumer_of(_NAMELESS), None)
     if whose.queue is None:
         return find_target(whose.asked)
     if whose.name is not None or whose.file is not None or not whose.broker:

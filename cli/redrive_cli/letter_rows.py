@@ -13,8 +13,6 @@ from redrive_cli.options import Format
 from redrive_cli.terminal import Terminal
 from redrive_cli.wording import WIDEST_ID, clean
 
-_COLUMNS = ("AGE", "REASON", "TRIES")
-
 
 class LetterRows(Protocol):
     """Takes letters one by one. `count` is how many it had."""
@@ -37,7 +35,7 @@ def rows_for(terminal: Terminal, now: datetime) -> LetterRows:
 
 
 class _TextRows:
-    """For people. Ids are whole, since they are what one goes on with; an error is cut on a terminal, and there only."""
+    """For people. Ids are whole, since one goes on with them; an error is cut on a terminal, and there only."""
 
     def __init__(self, terminal: Terminal, now: datetime) -> None:
         self._terminal = terminal

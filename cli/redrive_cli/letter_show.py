@@ -41,9 +41,7 @@ def _read_logs(letter: Letter, reached: Reached | None) -> tuple[list[str], str]
         return [], ""
     first = letter.message.story.first_attempt_at
     since = "" if first is None else write_time(first)
-    read = partial(
-        reached.cluster.read_log, letter.pod, reached.consumer.namespace, container=CONTAINER, since=since
-    )
+    read = partial(reached.cluster.read_log, letter.pod, reached.consumer.namespace, container=CONTAINER, since=since)
     lines: list[str] = []
     with suppress(CliError):  # of a container that was never restarted, there is none
         lines += _about(letter.id, read(previous=True))

@@ -1,4 +1,4 @@
-"""Ctrl-C, for commands that hold letters: the first one asks to stop where nothing is half done, the second ends at once.
+"""Ctrl-C, for commands that hold letters: the first asks to stop where nothing is half done, the second ends at once.
 
 At once is safe too: what is held is given back by the broker. But asked politely it keeps its order.
 """
