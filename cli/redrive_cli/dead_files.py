@@ -42,7 +42,10 @@ def export(
         stoppable() as keep_going,
         LetterFile(Path(name or STANDARD)) as file,
     ):
-        with look(reached.amqp, reached.dead, reading=reached.reading) as looked, progress_bar("writing") as advance:
+        with (
+            look(reached.amqp, reached.dead, reading=reached.reading) as looked,
+            progress_bar("writing", among_output=True) as advance,
+        ):
             for window in looked.windows():
                 now = datetime.now(UTC)
                 for delivery in window:

@@ -109,7 +109,7 @@ def count_groups(whose: Whose, which: Which, output: FormatOption = Format.TABLE
 
 
 def letters_of(looked: Pass, choice: Choice | None, keep_going: Callable[[], bool], doing: str) -> Iterator[Letter]:
-    with progress_bar(doing) as advance:
+    with progress_bar(doing, among_output=True) as advance:
         for window in looked.windows():
             now = datetime.now(UTC)
             for delivery in window:
@@ -124,8 +124,9 @@ def letters_of(looked: Pass, choice: Choice | None, keep_going: Callable[[], boo
 def _conclude(reached: Reached, looked: Pass, shown: LetterRows, choice: Choice | None, most: int | None) -> None:
     if not shown.count:
         _none(reached, looked, choice)
-    elif shown.count == most and most < looked.total:
-        note(f"the first {shown.count:,} of {looked.total:,} dead letters are shown: --limit 0 shows all")
+    of = f"of {looked.total:,} dead letters" if choice is None else f"that fit, of {looked.total:,} dead letters,"
+    if shown.count and shown.count == most and most < looked.total:
+        note(f"the first {shown.count:,} {of} are shown: --limit 0 shows all")
     _tell_unseen(looked)
 
 

@@ -66,10 +66,11 @@ def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.
             total = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
             left = None if order.limit is None else order.limit - total.moved
             if left == 0 or total.moved < how.canary:
-                conclude(_dead_letters(reached), total, order, output)
+                conclude(_dead_letters(reached), total, order, output, selected=choice is not None)
                 return
             order = replace(order, limit=left)
-        conclude(_dead_letters(reached), run(reached, reached.dead, order, "putting back"), order, output)
+        result = run(reached, reached.dead, order, "putting back")
+        conclude(_dead_letters(reached), result, order, output, selected=choice is not None)
 
 
 def delete(
@@ -103,7 +104,7 @@ def delete(
         else:
             with LetterFile(export) as file:
                 result = run(reached, reached.dead, replace(order, before=file.keep), "deleting")
-    conclude(_dead_letters(reached), result, order, output)
+    conclude(_dead_letters(reached), result, order, output, selected=choice is not None)
 
 
 def _order(reached: Reached, action: RedriveAction, choice: Choice | None, how: How) -> Order:

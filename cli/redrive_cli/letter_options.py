@@ -67,7 +67,8 @@ class Which:
         typer.Option("--id", metavar="ID", rich_help_panel=_WHICH, help="A message id; may be given several times."),
     ] = None
     reason: Annotated[
-        DeadReason | None, typer.Option(rich_help_panel=_WHICH, case_sensitive=False, help="Why it died.")
+        str | None,
+        typer.Option(metavar="REASON", rich_help_panel=_WHICH, help=f"Why it died: {', '.join(DeadReason)}."),
     ] = None
     error_type: Annotated[
         str | None, typer.Option(metavar="TYPE", rich_help_panel=_WHICH, help="The type of the error, in full.")

@@ -43,9 +43,12 @@ def ask_first(reached: Reached, queue: str, order: Order, what: str) -> int:
     return counted.chosen
 
 
-def conclude(what: str, result: Progress, order: Order, output: Format) -> None:
-    """Say what came of it, and end with an exit code that says whether it was all of it."""
-    if not result.chosen and not result.stopped:
+def conclude(what: str, result: Progress, order: Order, output: Format, *, selected: bool) -> None:
+    """Say what came of it, and end with an exit code that says whether it was all of it.
+
+    Nothing to do is no fault, unless something was `selected` that is not there.
+    """
+    if not result.chosen and not result.stopped and selected:
         raise CliError(_say_nothing(result, what))
     terminal = Terminal(output)
     if terminal.for_programs:

@@ -97,7 +97,7 @@ def requeue(
             dry_run=dry_run,
             send=lambda letter, frame_max: send_home(letter, home, frame_max=frame_max),
         )
-        conclude(WHAT, run(reached, ORPHANS, order, "putting back"), order, output)
+        conclude(WHAT, run(reached, ORPHANS, order, "putting back"), order, output, selected=True)
 
 
 def delete(
@@ -121,7 +121,7 @@ def delete(
         order = Order(RedriveAction.DELETE, choice or _anything, limit=limit, dry_run=dry_run)
         if not yes and not dry_run:
             order = replace(order, limit=ask_first(reached, ORPHANS, order, WHAT))
-        conclude(WHAT, run(reached, ORPHANS, order, "deleting"), order, output)
+        conclude(WHAT, run(reached, ORPHANS, order, "deleting"), order, output, selected=choice is not None)
 
 
 def _anything(_letter: Letter) -> bool:

@@ -8,6 +8,7 @@ from redrive.letters import Choice, chooser, every
 from redrive.letters.choosing import EVERYTHING, has_header
 from redrive.letters.filters import attempts_between, body_holds, body_searched
 from redrive.letters.json_path import BadCondition
+from redrive.outcome import DeadReason
 from redrive.spec import parse_duration
 from redrive.spec.redrive import HeaderMatch, Selection
 from redrive_cli.errors import Misuse
@@ -28,7 +29,7 @@ def _select(which: Which) -> Selection:
     if which.fingerprint is not None and not _FINGERPRINT.fullmatch(which.fingerprint):
         raise Misuse("--fingerprint is in the digits 0-9 and a-f: `redrive dead groups` shows them")
     return Selection(
-        reason=which.reason,
+        reason=_read_reason(which.reason),
         error_type=which.error_type,
         fingerprint=which.fingerprint,
         older_than=read_age("--older-than", which.older_than),
@@ -36,6 +37,15 @@ def _select(which: Which) -> Selection:
         message_ids=tuple(which.ids or ()),
         header=EVERYTHING.header,
     )
+
+
+def _read_reason(text: str | None) -> DeadReason | None:
+    if text is None:
+        return None
+    known = {str(reason).lower(): reason for reason in DeadReason}
+    if text.lower() not in known:
+        raise Misuse(f"--reason {text!r} is none: there are {', '.join(DeadReason)}")
+    return known[text.lower()]
 
 
 def _further(which: Which) -> Iterator[Choice]:

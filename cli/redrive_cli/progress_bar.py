@@ -11,9 +11,10 @@ Advance = Callable[[int, int], None]  # how many are done, of how many
 
 
 @contextmanager
-def progress_bar(doing: str) -> Iterator[Advance]:
+def progress_bar(doing: str, *, among_output: bool = False) -> Iterator[Advance]:
+    """Show a bar; not where the output of the command comes to the same terminal meanwhile."""
     console = Console(stderr=True)
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or (among_output and sys.stdout.isatty()):
         yield lambda _done, _total: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
