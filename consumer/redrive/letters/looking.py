@@ -39,6 +39,9 @@ PATIENCE_SECONDS = 2.0
 # A third of what a broker allows by its own configuration.
 LONGEST_HOLD = timedelta(minutes=10)
 
+# What is given back while acknowledgements are still on their way to the queue comes there in any order.
+REST_SECONDS = 0.25
+
 # To find one among those that a channel holds, a broker goes through all that are older. So who moves some and holds
 # others does not hold too many by one channel.
 MOST_HELD = 4096
@@ -118,6 +121,8 @@ class Pass:
         self._moves = True
 
     def give_back(self) -> None:
+        if self._moves:
+            self._amqp.wait(REST_SECONDS)
         channels, self._channels = self._channels, [_Held("consume")]
         for held in channels:
             self._amqp.give_back(self._queue, held.takes, by=held.channel)
