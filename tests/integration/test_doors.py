@@ -164,6 +164,13 @@ def test_broker_that_never_answers_is_given_up(what, stalled):
     assert time.monotonic() - begun < 5
 
 
+def test_who_waits_with_a_connection_that_is_gone_is_told_so(vhost):
+    door = Amqp([parse_amqp_url(vhost.amqp_url)])
+    door.close()
+    with pytest.raises(Unreachable, match="is gone"):
+        door.wait(0.1)
+
+
 def test_door_closes_though_nobody_answers(stalled):
     begun = time.monotonic()
     stalled.close()

@@ -232,6 +232,8 @@ class Amqp:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and keep the connection alive meanwhile."""
+        if self.gone:  # the library would say that with an error of Python's own
+            raise errors.Unreachable(f"waiting: the connection to {self._where} is gone")
         with self._translated("waiting"):
             self._connection.sleep(seconds)
 

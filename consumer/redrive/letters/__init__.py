@@ -1,9 +1,10 @@
 """Dead letters: looked at, chosen, counted, put back, deleted, written to a file and read again.
 
 For the command line and the operator alike. Pure are `letter`, `choosing`, `filters`, `going_back`, `groups`, `codec`
-and `pace`; `looking` and `moving` go to the broker, by the door `redrive.amqp`.
+and `pace`; `looking`, `moving`, `putting_in` and `canary` go to the broker, by the door `redrive.amqp`.
 """
 
+from redrive.letters.canary import find_again, watch
 from redrive.letters.choosing import EVERYTHING, Choice, chooser, died_until, every, fits
 from redrive.letters.going_back import MOST_REDRIVES
 from redrive.letters.groups import Group, Groups, Kind
@@ -25,8 +26,10 @@ __all__ = [
     "chooser",
     "died_until",
     "every",
+    "find_again",
     "fits",
     "look",
     "move",
     "read_letter",
+    "watch",
 ]

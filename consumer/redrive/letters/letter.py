@@ -18,11 +18,15 @@ from redrive.quickly import quickly
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One dead letter. `tag` is what the broker calls this delivery of it."""
+    """One dead letter. `delivery` is what came from the broker, as it came."""
 
-    tag: int
+    delivery: Delivery
     message: Message
     death: Death
+
+    @property
+    def tag(self) -> int:
+        return self.delivery.tag
 
     @property
     def id(self) -> str:
@@ -86,7 +90,7 @@ _letter = quickly(Letter)
 def read_letter(delivery: Delivery, *, now: datetime) -> Letter:
     """Read what a dead queue delivered. Never raises."""
     message = read_message(delivery, now=now, max_attempts=1, new_id=_new_id)
-    return _letter(tag=delivery.tag, message=message, death=read_death(message.properties.headers))
+    return _letter(delivery=delivery, message=message, death=read_death(message.properties.headers))
 
 
 def _new_id() -> str:

@@ -39,6 +39,9 @@ PATIENCE_SECONDS = 2.0
 # A third of what a broker allows by its own configuration.
 LONGEST_HOLD = timedelta(minutes=10)
 
+# What is given back while acknowledgements are still on their way to the queue comes there in any order.
+REST_SECONDS = 0.25
+
 # To find one among those that a channel holds, a broker goes through all that are older. So who moves some and holds
 # others does not hold too many by one channel.
 MOST_HELD = 4096
@@ -75,19 +78,23 @@ class Pass:
         self.total = waiting if most is None else min(most, waiting)
         self.seen = 0
         self._moves = False
+        self._ran_out = False
 
     def __enter__(self) -> "Pass":
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            return  # interrupted anywhere: only the end of the connection, which gives them back, is sure to work
         with suppress(BrokerError):  # then the channel is gone, and the broker has taken them back itself
             self.give_back()
 
     @property
     def unseen(self) -> int:
-        return self.total - self.seen
+        """How many were with somebody else when it was their turn; or, after too long a time, were not looked at."""
+        return self.total - self.seen if self._ran_out else 0
 
     def windows(self) -> Iterator[list[Delivery]]:
         """Take what is there, some at a time; what is not `moved` is held."""
@@ -101,8 +108,9 @@ class Pass:
                 yield taken
             if self._moves and held.count > MOST_HELD:
                 self._channels.append(_Held(f"consume {len(self._channels)}"))
-            if len(taken) < window or self.is_late():
-                return  # somebody else has the others
+            self._ran_out = len(taken) < window or self.is_late()
+            if self._ran_out:
+                return
             window = min(next_window(taken), self.total - self.seen)
 
     def moved(self, tags: Sequence[int]) -> None:
@@ -113,6 +121,8 @@ class Pass:
         self._moves = True
 
     def give_back(self) -> None:
+        if self._moves:
+            self._amqp.wait(REST_SECONDS)
         channels, self._channels = self._channels, [_Held("consume")]
         for held in channels:
             self._amqp.give_back(self._queue, held.takes, by=held.channel)

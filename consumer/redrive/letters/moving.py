@@ -20,7 +20,7 @@ from typing import Any
 from redrive.amqp import Amqp
 from redrive.errors import NotAccepted, NotFound
 from redrive.letters.choosing import Choice
-from redrive.letters.going_back import MOST_REDRIVES, TOO_OFTEN, Left, Sending, send_back
+from redrive.letters.going_back import MOST_REDRIVES, TOO_OFTEN, Left, Send, Sending, sender
 from redrive.letters.letter import Letter, read_letter
 from redrive.letters.looking import Clock, Pass, check_limit, longest_hold
 from redrive.letters.pace import Pace
@@ -39,7 +39,8 @@ LONGEST_WAIT_SECONDS = 0.5
 class Order:
     """What is to be done, with which letters. `home` is the work queue; deleting needs none.
 
-    `until`: letters that died later are not touched. `rate` is letters a second.
+    `until`: letters that died later are not touched. `rate` is letters a second. `send` says how a letter goes back,
+    where it is not as usual. `before` is shown what is about to leave; when it raises, nothing of that leaves.
     """
 
     action: RedriveAction
@@ -50,6 +51,8 @@ class Order:
     until: datetime | None = None
     most_redrives: int = MOST_REDRIVES
     dry_run: bool = False
+    send: Send | None = None
+    before: Callable[[Sequence[Letter]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class _Mover:
         self._keep_going = keep_going
         self._clock = clock
         self._pace = Pace(order.rate)
+        self._send = order.send or sender(order.home, most_redrives=order.most_redrives)
         self._unaccepted = ""
         self.progress = Progress(0)
         self.is_over = False
@@ -156,7 +160,7 @@ class _Mover:
             start += len(portion)
             moved = self._settle(looked, portion)
             self._pace.went(len(moved), self._clock())
-            yield self._tell(moved_ids=tuple(letter.id for letter in moved))
+            yield self._tell(moved_ids=tuple(letter.message.id for letter in moved))
             self.is_over = self.is_over or self._room() == 0
 
     def _room(self) -> int:
@@ -185,6 +189,8 @@ class _Mover:
         requeues = self._order.action is RedriveAction.REQUEUE
         going = self._send_back(portion) if requeues else list(portion)
         done = [] if self._order.dry_run else going
+        if self._order.before is not None and done and not requeues:
+            self._order.before(done)
         looked.moved([letter.tag for letter in done])
         self._tell(chosen=self.progress.chosen + len(portion), moved=self.progress.moved + len(done))
         if self._unaccepted:
@@ -195,15 +201,15 @@ class _Mover:
         """Publish these to their queue, and return those that it has for good."""
         going: list[tuple[Letter, Sending]] = []
         for letter in portion:
-            sending = send_back(
-                letter, self._order.home, frame_max=self._amqp.frame_max, most_redrives=self._order.most_redrives
-            )
+            sending = self._send(letter, self._amqp.frame_max)
             if isinstance(sending, Left):
                 self._leave(sending)
             else:
                 going.append((letter, sending))
         if self._order.dry_run or not going:
             return []
+        if self._order.before is not None:
+            self._order.before([letter for letter, _ in going])
         refusals = self._amqp.publish_several([sending for _, sending in going])
         for refusal in filter(None, refusals):
             self._refuse(refusal)
