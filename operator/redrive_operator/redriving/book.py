@@ -1,17 +1,21 @@
 """Which Redrives there are, as last seen, by the consumer whose dead letters they are about.
 
+Of one that has ended only that is kept: a CronJob may have made thousands, each with its groups and ids.
+
 As in the registry, watches, lists and the answers to our own writes come in no particular order: an object is replaced
 only by a later sight of itself. Every method may be called from any thread.
 """
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redrive.errors import SpecError
+from redrive.letters.choosing import EVERYTHING
 from redrive.spec import Redrive, parse_redrive
 from redrive_operator.departed import Departed
+from redrive_operator.redriving.judging import is_over
 from redrive_operator.registry import is_later_sight
 from redrive_operator.subject import Key, Subject, read_subject
 
@@ -57,7 +61,7 @@ class Book:
             known = self._entries.get(entry.key)
             if entry.subject.uid in self._gone or (known and not is_later_sight(entry.subject, known.subject)):
                 return False
-            self._entries[entry.key] = entry
+            self._entries[entry.key] = _shorten(entry) if is_over(entry.subject) else entry
             return True
 
     def drop(self, key: Key, *, uid: str | None = None) -> RedriveEntry | None:
@@ -85,3 +89,11 @@ class Book:
     def versions(self, consumer: Key) -> frozenset[tuple[str, str]]:
         """Say which versions of which Redrives of a consumer are known."""
         return frozenset((entry.subject.uid, entry.subject.resource_version) for entry in self.of(consumer))
+
+
+def _shorten(entry: RedriveEntry) -> RedriveEntry:
+    conditions = [one for one in entry.subject.status.get("conditions") or () if one.get("type") == "Complete"]
+    status = {"finishedTime": entry.subject.status.get("finishedTime"), "conditions": conditions}
+    subject = replace(entry.subject, status=status, annotations={})
+    redrive = None if entry.redrive is None else replace(entry.redrive, select=EVERYTHING)
+    return RedriveEntry(subject, redrive, entry.error)

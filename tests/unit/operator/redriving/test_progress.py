@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from redrive_bed import redrive_body
 
 from redrive_operator.redriving.book import Book, read_redrive_entry
+from redrive_operator.redriving.judging import is_over
 from redrive_operator.redriving.progress import Canaries, Group, Progress, read_progress, write_progress
 from redrive_operator.subject import Key
 
@@ -117,3 +118,13 @@ def test_redrive_that_cannot_be_read_has_a_turn_of_its_own(book):
     assert known.error is not None
     assert book.of(Key("shop", "orders")) == []
     assert book.of(known.consumer) == [known]
+
+
+def test_of_one_that_has_ended_little_is_kept_but_that(book):
+    groups = [{"fingerprint": f"{number:x}", "count": 1} for number in range(50)]
+    status = {"finishedTime": "2026-05-01T12:00:00Z", "groups": groups}
+    book.put(entry(1, status=status, spec={"select": {"messageIds": ["m1"]}}))
+    (known,) = book.all()
+    assert is_over(known.subject)
+    assert (known.consumer, known.redrive.select.message_ids) == (Key("shop", "orders"), ())
+    assert "groups" not in known.subject.status
