@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 from cluster_objects import NOON, metadata
+from redrive_cluster import Cluster
 
 from redrive.delivery import Delivery
 from redrive.errors import NotAccepted
@@ -21,7 +22,6 @@ from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
 from redrive.properties import Properties
 from redrive.republish import build_dead_letter, build_retry
 from redrive.spec import RedriveAction
-from redrive_operator.errors import KubeConflict
 from redrive_operator.metrics import Metrics
 from redrive_operator.redriving.book import Book, read_redrive_entry
 from redrive_operator.redriving.redrive_desk import RedriveDesk
@@ -189,65 +189,6 @@ class InHand:
         self.world.seconds += seconds
 
 
-class Cluster:
-    """The API server, as far as Redrives go: versions, merge patches, conflicts. A write may be the last."""
-
-    def __init__(self, world):
-        self._world = world
-        self.bodies = {}
-        self.version = 100
-        self.fails = None
-        self.writes = 0
-
-    def put(self, body):
-        self.version += 1
-        body = deepcopy(body)
-        body["metadata"]["resourceVersion"] = str(self.version)
-        self.bodies[body["metadata"]["name"]] = body
-        return body
-
-    def edit(self, name, **spec):
-        body = self.bodies[name]
-        body["metadata"]["generation"] += 1
-        return self.put({**body, "spec": {**body["spec"], **spec}})
-
-    def get(self, _kind, key):
-        return deepcopy(self.bodies.get(key.name))
-
-    def patch_status(self, _kind, key, status, *, version=None):
-        self._world.tick()
-        if self.fails is not None:
-            raise self.fails
-        body = self.bodies.get(key.name)
-        if body is None:
-            return None
-        if version is not None and version != body["metadata"]["resourceVersion"]:
-            raise KubeConflict("somebody else changed it")
-        self.writes += 1
-        body = self.put({**body, "status": merge(body.get("status", {}), status)})
-        self._world.tick()
-        return deepcopy(body)
-
-    def status(self, name="fix"):
-        return self.bodies[name].get("status", {})
-
-    def condition(self, type_="Complete", name="fix"):
-        found = next((one for one in self.status(name).get("conditions", []) if one["type"] == type_), {})
-        return found.get("status"), found.get("reason")
-
-
-def merge(old, patch):
-    merged = dict(old)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, dict):
-            merged[name] = merge(merged.get(name) or {}, value)
-        else:
-            merged[name] = value
-    return merged
-
-
 class Operator:
     """Has turns with the Redrives of one consumer; when it is killed, another takes its place."""
 
@@ -292,3 +233,20 @@ class Operator:
 
     def told(self, reason):
         return [message for told, message in self.events if told == reason]
+
+
+def have(world, *bodies):
+    """Have these Redrives in a cluster, and an operator."""
+    cluster = Cluster(world)
+    for body in bodies:
+        cluster.put(body)
+    return cluster, Operator(world, cluster)
+
+
+def fix(**spec):
+    return redrive_body(spec=spec)
+
+
+def edit(operator, **spec):
+    """Edit the object, and have the watch show it at once."""
+    operator.book.put(read_redrive_entry(operator.cluster.edit("fix", **spec)))

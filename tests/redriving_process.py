@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
-from redrive_bed import ORDERS, merge
+from redrive_bed import ORDERS
+from redrive_cluster import merge
 
 from redrive.amqp import Amqp
 from redrive.endpoints import parse_amqp_url, parse_management_url

@@ -5,7 +5,8 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from redrive_bed import Cluster, Operator, World, redrive_body
+from redrive_bed import Operator, World, redrive_body
+from redrive_cluster import Cluster
 
 from redrive_operator.redriving.course import LIMIT_SHARE
 
