@@ -106,16 +106,21 @@ def park(amqp, names, **how):
         amqp.publish(DEAD, "shop/orders", body, properties)
 
 
-def ids(amqp, queue):
-    """Look at what is in a queue, and give it back."""
-    wait_until("nothing settles", lambda: amqp.count_ready(queue) is not None, within=10)
-    count = amqp.count_ready(queue)
-    taken = amqp.take(queue, at_most=count, patience=2) if count else []
-    amqp.give_back(queue, [[delivery.tag for delivery in taken]])
-    return [delivery.properties.message_id for delivery in taken]
+@pytest.fixture
+def ids(vhost):
+    """Look at what is in a queue, and give it back: by a connection of its own, for others may have idled too long."""
+
+    def look(queue):
+        with Amqp([parse_amqp_url(vhost.amqp_url)]) as amqp:
+            count = amqp.count_ready(queue)
+            taken = amqp.take(queue, at_most=count, patience=2) if count else []
+            amqp.give_back(queue, [[delivery.tag for delivery in taken]])
+        return [delivery.properties.message_id for delivery in taken]
+
+    return look
 
 
-def test_kills_at_many_points_lose_nothing_and_the_limit_holds(ready, redrive):
+def test_kills_at_many_points_lose_nothing_and_the_limit_holds(ready, redrive, ids):
     sent, limit = [f"m{n}" for n in range(700)], 600
     park(ready, sent)
     one = redrive(limit=limit, rate=2000)
@@ -123,7 +128,7 @@ def test_kills_at_many_points_lose_nothing_and_the_limit_holds(ready, redrive):
     for seconds in (0.6, 0.9):
         one.die(after=seconds)
     status = one.work()
-    back, dead = ids(ready, "orders"), ids(ready, QUEUE)
+    back, dead = ids("orders"), ids(QUEUE)
     assert set(back) | set(dead) == set(sent)
     assert len(set(back)) <= limit
     assert len(set(back)) >= limit - one.kills * math.ceil(limit / LIMIT_SHARE)
@@ -132,7 +137,7 @@ def test_kills_at_many_points_lose_nothing_and_the_limit_holds(ready, redrive):
     assert one.condition() == ("True", "LimitReached")
 
 
-def test_all_that_fit_go_back_over_kills_and_what_died_again_is_left(ready, redrive, vhost):
+def test_all_that_fit_go_back_over_kills_and_what_died_again_is_left(ready, redrive, vhost, ids):
     """A worker handles what comes back, but for some that die again: those are put back once, and left."""
     sent = [f"m{n}" for n in range(200)]
     fatal = set(sent[::10])
@@ -145,7 +150,7 @@ def test_all_that_fit_go_back_over_kills_and_what_died_again_is_left(ready, redr
         wait_until("somebody has not run", lambda: set(worker.ran) == set(sent), within=20)
         wait_until("something waits still", lambda: ready.count_ready("orders") == 0, within=20)
     assert one.condition() == ("True", "Finished")
-    assert set(ids(ready, QUEUE)) == fatal
+    assert set(ids(QUEUE)) == fatal
     assert set(worker.handled) == set(sent) - fatal
     assert max(worker.ran.count(name) for name in sent) <= 1 + one.kills
 
@@ -165,7 +170,7 @@ def test_canary_that_dies_stops_it_and_one_that_lives_does_not(ready, redrive, v
         wait_until("they are not gone", lambda: ready.count_ready(QUEUE) == 17, within=10)
 
 
-def test_dry_run_counts_and_moves_nothing_and_delete_deletes(ready, redrive, hasty):
+def test_dry_run_counts_and_moves_nothing_and_delete_deletes(ready, redrive, hasty, ids):
     park(ready, [f"a{n}" for n in range(7)], error_type="shop.Broken")
     park(ready, [f"b{n}" for n in range(3)], error_type="shop.Worse")
     one = redrive(dryRun=True)
@@ -175,9 +180,9 @@ def test_dry_run_counts_and_moves_nothing_and_delete_deletes(ready, redrive, has
         ("shop.Broken", 7),
         ("shop.Worse", 3),
     ]
-    assert (ready.count_ready("orders"), len(ids(ready, QUEUE))) == (0, 10)
+    assert (ready.count_ready("orders"), len(ids(QUEUE))) == (0, 10)
     status = redrive("second", action="Delete", select={"errorType": "shop.Worse"}).work()
-    assert (status["done"], sorted(ids(ready, QUEUE))) == (3, [f"a{n}" for n in range(7)])
+    assert (status["done"], sorted(ids(QUEUE))) == (3, [f"a{n}" for n in range(7)])
     assert ready.count_ready("orders") == 0
 
 
@@ -197,7 +202,7 @@ def test_letters_in_other_hands_are_waited_for(ready, redrive, vhost):
     assert ready.count_ready("orders") == 50
 
 
-def test_connection_that_breaks_in_the_middle_is_told_and_taken_up_again(ready, redrive, broker):
+def test_connection_that_breaks_in_the_middle_is_told_and_taken_up_again(ready, redrive, broker, ids):
     sent = [f"m{n}" for n in range(80)]
     park(ready, sent)
     one = redrive(rate=12)
@@ -219,10 +224,12 @@ def test_connection_that_breaks_in_the_middle_is_told_and_taken_up_again(ready, 
     watching.set()
     assert ("False", "BrokerUnreachable") in told
     assert one.condition() == ("True", "Finished")
-    assert set(ids(ready, "orders")) == set(sent)
+    assert set(ids("orders")) == set(sent)
 
 
-def test_many_sessions_find_what_is_behind_others_and_leave_those_in_their_order(ready, redrive, hasty, monkeypatch):
+def test_many_sessions_find_what_is_behind_others_and_leave_those_in_their_order(
+    ready, redrive, hasty, monkeypatch, ids
+):
     monkeypatch.setattr(run, "SESSION_SECONDS", 0.5)
     others, wanted = [f"o{n}" for n in range(300)], [f"m{n}" for n in range(60)]
     park(ready, others[:200], error_type="shop.Other")
@@ -233,8 +240,8 @@ def test_many_sessions_find_what_is_behind_others_and_leave_those_in_their_order
     status = one.work()
     assert time.monotonic() - began >= 60 / 20 - 0.5
     assert (status["scanned"], status["matched"], status["done"]) == (360, 60, 60)
-    assert ids(ready, "orders") == wanted
-    assert ids(ready, QUEUE) == others
+    assert ids("orders") == wanted
+    assert ids(QUEUE) == others
 
 
 class Worker:
