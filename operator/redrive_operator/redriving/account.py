@@ -11,7 +11,7 @@ from redrive_operator.errors import KubeError
 from redrive_operator.reasons import CompleteReason, ConditionType
 from redrive_operator.redriving.book import Book, RedriveEntry
 from redrive_operator.redriving.course import Move, Step, begin, next_step, settle
-from redrive_operator.redriving.judging import Stance, take_stance
+from redrive_operator.redriving.judging import Stance, is_over, take_stance
 from redrive_operator.redriving.pen import Pen
 from redrive_operator.redriving.progress import Progress, read_progress
 from redrive_operator.subject import Key
@@ -37,6 +37,7 @@ class Account:
         self.redrive = redrive
         self.progress = progress
         self.pen = Pen(tools, book, entry)
+        self._consumer = entry.consumer
         self.ends_at = float("inf")
         self._moves = False
 
@@ -54,7 +55,7 @@ class Account:
         return current is not None and not current.paused and not self._stopping.is_set()
 
     def begin(self) -> Move | None:
-        if not self.goes_on() or self._tools.clock() >= self.ends_at:
+        if not self.goes_on() or self._tools.clock() >= self.ends_at or (self._moves and self._others_are_new()):
             return None
         step = next_step(self.redrive, self.progress)
         if not isinstance(step, Move):
@@ -71,8 +72,7 @@ class Account:
         now = self._tools.now()
         self._moves = self._moves or moved > 0
         self.progress = settle(self.progress, step, moved=moved, failed=failed, unknown=unknown, now=now)
-        consumer = Key(self.key.namespace, self.redrive.consumer)
-        self._tools.metrics.redriven(consumer, self.redrive.action, moved)
+        self._tools.metrics.redriven(self._consumer, self.redrive.action, moved)
 
     def write(self, step: Step, *, note: str = "", counting: bool = False) -> None:
         stance = take_stance(self.redrive, self.progress, step, note=note)
@@ -80,6 +80,11 @@ class Account:
         if isinstance(step, Move) and not self._moves and past.reason == CompleteReason.NOT_ACCEPTED:
             stance = Stance(CompleteReason.NOT_ACCEPTED, past.message)  # until one is taken, it is as it was
         self.pen.write(self.redrive, self.progress, stance, counting=counting)
+
+    def _others_are_new(self) -> bool:
+        """Say whether another Redrive of this consumer has not been told yet that it waits: the desk does that."""
+        others = [entry.subject for entry in self._book.of(self._consumer) if entry.key != self.key]
+        return any(other.status.get("observedGeneration") != other.generation for other in others if not is_over(other))
 
     def _current(self) -> Redrive | None:
         """Give what the object asks for now; None where it is gone, or going."""

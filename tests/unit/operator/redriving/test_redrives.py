@@ -185,3 +185,14 @@ def test_letters_that_were_moved_are_counted():
     assert re.search(r'redrive_redrives\{consumer="orders",namespace="shop",state="working"\} 0.0', exposed)
     operator.metrics.forget_redrives(ORDERS)
     assert 'consumer="orders"' not in operator.metrics.expose().body.decode()
+
+
+def test_one_that_comes_later_is_told_at_once_that_it_waits_not_at_the_end_of_a_session():
+    world = World(*[f"m{n}" for n in range(60)])
+    cluster, operator = have(world, fix(rate=1))
+    later = redrive_body("later", created="2026-05-01T12:00:09Z")
+    world.at(4, lambda: operator.book.put(read_redrive_entry(cluster.put(later))))
+    while cluster.bodies.get("later", {}).get("status") is None:
+        operator.turn()
+    told = cluster.status("later")["conditions"][0]
+    assert (told["reason"], told["lastTransitionTime"] <= "2026-05-01T12:00:15Z") == ("Waiting", True)
