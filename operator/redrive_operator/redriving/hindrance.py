@@ -1,6 +1,7 @@
 """What is in the way of a Redrive: pure. All of it can be mended, and then the Redrive goes on by itself."""
 
 from redrive.errors import BrokerError, Conflict, NotAccepted, NotFound
+from redrive.spec import DeletionPolicy
 from redrive_operator.reasons import CompleteReason, ConditionType, Status
 from redrive_operator.redriving.judging import Stance
 from redrive_operator.registry import Entry
@@ -24,7 +25,7 @@ def find_hindrance(name: str, consumer: Entry | None) -> Stance | None:
     if consumer is None:
         sentence = f"there is no RetryingConsumer {name} in this namespace: create it, or delete this Redrive"
         return Stance(CompleteReason.CONSUMER_NOT_FOUND, sentence)
-    if consumer.subject.deleting:
+    if consumer.subject.deleting and not _is_drained(consumer):
         sentence = f"the RetryingConsumer {name} is being deleted: its dead letters are left to its deletionPolicy"
         return Stance(CompleteReason.CONSUMER_DELETING, sentence)
     if consumer.error is not None or consumer.consumer is None:
@@ -38,6 +39,11 @@ def find_hindrance(name: str, consumer: Entry | None) -> Stance | None:
         return Stance(CompleteReason.BROKER_UNREACHABLE, broker.message)
     said = topology.message or "nobody has looked yet"
     return Stance(CompleteReason.CONSUMER_NOT_READY, f"the RetryingConsumer {name} is not ready: {said}")
+
+
+def _is_drained(consumer: Entry) -> bool:
+    """Say whether it goes when nothing is left, and so waits for somebody to put its dead letters back."""
+    return consumer.consumer is not None and consumer.consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY
 
 
 def explain_error(error: BrokerError) -> Stance:

@@ -136,6 +136,11 @@ def test_consumer_whose_queues_are_ready_is_in_nobodys_way():
     assert find_hindrance("orders", consumer(READY)) is None
 
 
+def test_consumer_that_waits_until_it_is_empty_can_be_emptied():
+    going = {"deletionTimestamp": "2026-05-01T12:00:00Z", "spec": {"deletionPolicy": "DeleteIfEmpty"}}
+    assert find_hindrance("orders", consumer(READY, **going)) is None
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
