@@ -134,8 +134,22 @@ def test_one_letter_is_changed_in_the_editor_and_put_back(ready, typed):
 
 def test_canaries_that_live_are_followed_by_the_rest(ready, typed):
     bury(ready, 20)
-    assert typed("dead", "requeue", "--canary", "3", "--canary-wait", "1s").returncode == 0
-    settled(ready, HOME, 20)
+    done = typed("dead", "requeue", "--reason", "Rejected", "--canary", "3", "--canary-wait", "1s")
+    assert (done.returncode, done.stdout.startswith("7 of 20 dead letters")) == (0, True), done
+    settled(ready, HOME, 7)
+
+
+def test_canaries_that_are_all_there_is_are_enough(ready, typed):
+    bury(ready, 6)
+    done = typed("dead", "requeue", "--reason", "Rejected", "--canary", "2", "--canary-wait", "1s")
+    assert (done.returncode, done.stdout.startswith("2 of 6 dead letters")) == (0, True), done
+
+
+def test_dry_run_with_a_canary_counts_all_of_them(ready, typed):
+    bury(ready, 20)
+    done = typed("dead", "requeue", "--canary", "3", "--dry-run")
+    assert (done.returncode, done.stdout.startswith("20 of 20 dead letters")) == (0, True), done
+    settled(ready, DEAD_QUEUE, 20)
 
 
 def test_canary_that_dies_again_stops_it(ready, env, vhost):

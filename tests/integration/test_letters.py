@@ -87,6 +87,15 @@ def test_look_that_ends_early_gives_everything_back(ready):
     assert sorted(ids_in(ready, DEAD_QUEUE)) == sorted(names(200))
 
 
+def test_pass_that_is_given_up_in_the_middle_gives_everything_back(ready):
+    bury(ready, 50)
+    passing = move(ready, DEAD_QUEUE, replace(REQUEUE, limit=40, rate=20))
+    moved = next(passing).moved
+    passing.close()
+    settled(ready, DEAD_QUEUE, 50 - moved)
+    settled(ready, HOME, moved)
+
+
 HOLD = """
 import sys, time
 from redrive.amqp import Amqp
