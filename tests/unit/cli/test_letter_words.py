@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -121,6 +122,25 @@ def test_program_gets_the_whole_letter_with_its_types():
     told = json.loads(out.getvalue())
     assert told == {**whole_json(shown), "log": []}
     assert read_line(json.dumps(told["message"]), 1).properties.headers["real"] == 1.5
+
+
+def shown_with_log(cluster, output=Format.TABLE):
+    out = io.StringIO()
+    reached = SimpleNamespace(cluster=cluster, consumer=SimpleNamespace(namespace="shop"))
+    show_letter(letter(first_attempt_at="2026-05-01T09:00:00.000Z"), Terminal(output, out=out), reached)
+    return out.getvalue()
+
+
+def test_lines_of_the_pod_that_name_the_message_are_shown(api, cluster):
+    api.logs["orders-7c9-x"] = '{"id": "m-1", "event": "retry"}\n{"id": "m-2", "event": "done"}\n'
+    told = shown_with_log(cluster)
+    assert '{"id": "m-1", "event": "retry"}' in told
+    assert "m-2" not in told
+
+
+def test_pod_that_is_gone_is_said_to_be(cluster):
+    assert "the pod is gone, and its log with it" in shown_with_log(cluster)
+    assert json.loads(shown_with_log(cluster, Format.JSON))["log"] == []
 
 
 @pytest.mark.parametrize(
