@@ -38,6 +38,7 @@ class ApiServer:
     def __init__(self):
         self.objects, self.ports, self.logs, self.asked = {}, {}, {}, []
         self._refused = []
+        self.page = 500
         self.may = lambda attributes: True
 
     def add(self, *bodies):
@@ -75,8 +76,14 @@ class ApiServer:
         plural = path.rsplit("/", 1)[1]
         items = [one for key, one in self.objects.items() if is_in(key, path, plural) and matches(one, query)]
         if items or plural in [*PLURALS.values(), "pods", "nodes", "events", "services", "secrets"]:
-            return 200, json.dumps({"items": items, "metadata": {}}).encode()
+            return 200, json.dumps(self._page(items, query)).encode()
         return status(404, "not found", name=path.rsplit("/", 1)[1])
+
+    def _page(self, items, query):
+        begin = int(query.get("continue", 0))
+        end = begin + min(int(query.get("limit", self.page)), self.page)
+        more = {"continue": str(end)} if end < len(items) else {}
+        return {"items": items[begin:end], "metadata": more}
 
 
 def path_of(body):

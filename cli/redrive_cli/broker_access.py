@@ -25,8 +25,6 @@ from redrive_cli.options import Asked
 USUAL_NAMESPACE = "redrive-system"
 OPERATOR_LABELS = "app.kubernetes.io/name=redrive,app.kubernetes.io/component=operator"
 
-INSTEAD = "name the broker yourself with --broker and --management"
-
 _TLS_KEYS = ("ca.crt", "tls.crt", "tls.key")
 
 
@@ -51,10 +49,11 @@ def find_access(asked: Asked, consumer: Consumer, cluster: Cluster | None) -> Ac
         raise Misuse("without a cluster the broker must be named: --broker")
     match consumer.broker.reference:
         case SecretRef(name):
-            found = _read(cluster, name, consumer.namespace, consumer)
+            reader = _Reader(cluster, consumer, asked.instead)
+            found = reader.read(name, consumer.namespace)
             return _access(found, found.management, consumer.namespace)
         case ConnectionRef(name):
-            return _by_connection(cluster, name, consumer)
+            return _by_connection(_Reader(cluster, consumer, asked.instead, name), name)
 
 
 def find_operator_namespace(cluster: Cluster) -> str:
@@ -66,12 +65,12 @@ def find_operator_namespace(cluster: Cluster) -> str:
     return USUAL_NAMESPACE if found is None else str(found["metadata"]["namespace"])
 
 
-def _by_connection(cluster: Cluster, name: str, consumer: Consumer) -> Access:
-    connection = _read_connection(cluster, name, consumer)
-    home = find_operator_namespace(cluster)
-    found = _read(cluster, connection.secret, home, consumer, connection=name)
+def _by_connection(reader: "_Reader", name: str) -> Access:
+    connection = reader.read_connection(name)
+    home = find_operator_namespace(reader.cluster)
+    found = reader.read(connection.secret, home)
     if connection.tls is not None and connection.tls.secret is not None:
-        extra = _data(_read_body(cluster, connection.tls.secret, home, consumer, connection=name))
+        extra = reader.read_data(connection.tls.secret, home)
         ca, certificate, key = (extra.get(each) or None for each in _TLS_KEYS)
         found = replace(found, ca=ca or found.ca, certificate=certificate, key=key)
     management = found.management
@@ -83,37 +82,38 @@ def _by_connection(cluster: Cluster, name: str, consumer: Consumer) -> Access:
     return _access(found, management, home)
 
 
-def _read_connection(cluster: Cluster, name: str, consumer: Consumer) -> BrokerConnection:
-    try:
-        return parse_connection(cluster.get(CONNECTIONS, name))
-    except ClusterError as error:
-        raise type(error)(
-            f"{consumer.address} has its broker from the BrokerConnection {name}, but {error}; or {INSTEAD}"
-        ) from error
-    except SpecError as error:
-        raise CliError(f"the BrokerConnection {name} cannot be used as it is: {error}") from error
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads what leads to the broker of one consumer; `instead` is said after whatever cannot be read."""
 
+    cluster: Cluster
+    consumer: Consumer
+    instead: str
+    connection: str | None = None
 
-def _read(
-    cluster: Cluster, name: str, namespace: str, consumer: Consumer, *, connection: str | None = None
-) -> BrokerSecret:
-    body = _read_body(cluster, name, namespace, consumer, connection=connection)
-    try:
-        return read_broker_secret(_data(body), vhost=consumer.broker.vhost)
-    except BrokerError as error:
-        raise CliError(f"the Secret {name} in namespace {namespace} cannot be used: {error}") from error
+    def read_connection(self, name: str) -> BrokerConnection:
+        try:
+            return parse_connection(self.cluster.get(CONNECTIONS, name))
+        except ClusterError as error:
+            lent = f"{self.consumer.address} has its broker from the BrokerConnection {name}"
+            raise type(error)(f"{lent}, but {error}{self.instead}") from error
+        except SpecError as error:
+            raise CliError(f"the BrokerConnection {name} cannot be used as it is: {error}") from error
 
+    def read(self, name: str, namespace: str) -> BrokerSecret:
+        data = self.read_data(name, namespace)
+        try:
+            return read_broker_secret(data, vhost=self.consumer.broker.vhost)
+        except BrokerError as error:
+            raise CliError(f"the Secret {name} in namespace {namespace} cannot be used: {error}") from error
 
-def _read_body(
-    cluster: Cluster, name: str, namespace: str, consumer: Consumer, *, connection: str | None
-) -> Mapping[str, Any]:
-    whose = f", of the BrokerConnection {connection}" if connection else ""
-    try:
-        return cluster.get(SECRETS, name, namespace)
-    except (Forbidden, Missing) as error:
-        raise type(error)(
-            f"the broker of {consumer.address} is named in a Secret{whose}, but {error}; or {INSTEAD}"
-        ) from error
+    def read_data(self, name: str, namespace: str) -> dict[str, str]:
+        whose = f", of the BrokerConnection {self.connection}" if self.connection else ""
+        try:
+            return _data(self.cluster.get(SECRETS, name, namespace))
+        except (Forbidden, Missing) as error:
+            named = f"the broker of {self.consumer.address} is named in a Secret{whose}"
+            raise type(error)(f"{named}, but {error}{self.instead}") from error
 
 
 def _data(body: Mapping[str, Any]) -> dict[str, str]:

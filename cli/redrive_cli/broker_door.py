@@ -15,7 +15,7 @@ from redrive.endpoints import Endpoint
 from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable
 from redrive.management import Management
 from redrive.spec import Consumer
-from redrive_cli.broker_access import INSTEAD, Access, find_access
+from redrive_cli.broker_access import Access, find_access
 from redrive_cli.consumers import Target, find_target
 from redrive_cli.errors import CliError, Forbidden, Missing
 from redrive_cli.kube import ENDPOINT_SLICES, SERVICES, Cluster, Forwarded, forward
@@ -89,11 +89,12 @@ def open_door(asked: Asked, target: Target) -> Iterator[BrokerDoor]:
     """Reach the broker of a consumer without connecting to it yet."""
     access = find_access(asked, target.consumer, target.cluster)
     with ExitStack() as stack:
-        amqp = _find_way(access, access.amqp, target.cluster, stack)
+        ways = _Ways(access, target.cluster, asked.instead, stack)
+        amqp = ways.find(access.amqp)
         if access.management is None:
             yield BrokerDoor(target, amqp, None, None, access.tls)
             return
-        way = _find_way(access, access.management, target.cluster, stack)
+        way = ways.find(access.management)
         management = Management(way.endpoint, vhost=access.amqp.vhost, tls=access.tls)
         yield BrokerDoor(target, amqp, way, management, access.tls)
 
@@ -114,38 +115,47 @@ def explain(error: BrokerError, way: Way, vhost: str) -> str:
             return f"the broker, {way.said}: {error}"
 
 
-def _find_way(access: Access, endpoint: Endpoint, cluster: Cluster | None, stack: ExitStack) -> Way:
-    straight = Way(endpoint, f"at {endpoint}")
-    if cluster is None or cluster.inside or access.namespace is None:
-        return straight
-    name = read_service_name(endpoint.host, access.namespace)
-    route = None if name is None else _find_route(cluster, name, endpoint)
-    match route:
-        case None:
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """Finds the ways to one broker; what they need is open until `stack` is closed."""
+
+    access: Access
+    cluster: Cluster | None
+    instead: str
+    stack: ExitStack
+
+    def find(self, endpoint: Endpoint) -> Way:
+        straight = Way(endpoint, f"at {endpoint}")
+        if self.cluster is None or self.cluster.inside or self.access.namespace is None:
             return straight
-        case ToAddress(host, port):
-            return Way(_moved(endpoint, host, port), f"at {endpoint} ({host}:{port})")
-        case ToPod(pod, namespace, port):
-            forwarded = stack.enter_context(forward(cluster, pod, port, namespace=namespace))
-            said = f"at {endpoint} (by a port-forward to pod {namespace}/{pod})"
-            return Way(_moved(endpoint, forwarded.host, forwarded.port), said, forwarded)
-        case _:
-            assert_never(route)
+        name = read_service_name(endpoint.host, self.access.namespace)
+        route = None if name is None else self._find_route(self.cluster, name, endpoint)
+        match route:
+            case None:
+                return straight
+            case ToAddress(host, port):
+                return Way(_moved(endpoint, host, port), f"at {endpoint} ({host}:{port})")
+            case ToPod(pod, namespace, port):
+                forwarded = self.stack.enter_context(forward(self.cluster, pod, port, namespace=namespace))
+                said = f"at {endpoint} (by a port-forward to pod {namespace}/{pod})"
+                return Way(_moved(endpoint, forwarded.host, forwarded.port), said, forwarded)
+            case _:
+                assert_never(route)
+
+    def _find_route(self, cluster: Cluster, name: ServiceName, endpoint: Endpoint) -> Route | None:
+        """Ask the cluster what is behind the name; None where it is no Service's, so a name of the world outside."""
+        try:
+            service = cluster.get(SERVICES, name.name, name.namespace)
+            labels = f"{_SERVICE_LABEL}={name.name}"
+            slices = list(cluster.list(ENDPOINT_SLICES, name.namespace, labels=labels))
+        except Missing as error:
+            if ".svc" in endpoint.host:
+                raise Missing(f"the broker is at {endpoint}, but {error}: correct its Secret{self.instead}") from error
+            return None
+        except Forbidden as error:
+            raise Forbidden(f"the broker is at {endpoint}, but {error}{self.instead}") from error
+        return choose_route(service, slices, name, endpoint.port)
 
 
 def _moved(endpoint: Endpoint, host: str, port: int) -> Endpoint:
     return replace(endpoint, host=host, port=port, server_name=endpoint.verified_name)
-
-
-def _find_route(cluster: Cluster, name: ServiceName, endpoint: Endpoint) -> Route | None:
-    """Ask the cluster what is behind the name; None where it is no Service's, and so a name of the world outside."""
-    try:
-        service = cluster.get(SERVICES, name.name, name.namespace)
-    except Missing as error:
-        if ".svc" in endpoint.host:
-            raise Missing(f"the broker is at {endpoint}, but {error}: correct its Secret, or {INSTEAD}") from error
-        return None
-    except Forbidden as error:
-        raise Forbidden(f"the broker is at {endpoint}, but {error}; or {INSTEAD}") from error
-    slices = list(cluster.list(ENDPOINT_SLICES, name.namespace, labels=f"{_SERVICE_LABEL}={name.name}"))
-    return choose_route(service, slices, name, endpoint.port)

@@ -1,6 +1,7 @@
 """`redrive capacity`: how many more workers of a consumer fit the cluster, by node, and what runs out first."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from redrive.spec import Consumer
 from redrive_cli.completing import complete_consumer
 from redrive_cli.consumers import parse_found, read_consumer_body
-from redrive_cli.errors import ClusterError, Misuse
+from redrive_cli.errors import ClusterError, Forbidden, Missing, Misuse
 from redrive_cli.fitting import Capacity, Room, measure
 from redrive_cli.kube import DEPLOYMENTS, NODES, PODS, QUOTAS, Cluster
 from redrive_cli.options import ClusterOptions, Context, Format, FormatOption, Kubeconfig, Namespace
@@ -38,7 +39,8 @@ def capacity(
     if consumer.worker is None:
         raise Misuse(f"{consumer.namespace}/{consumer.name} has no spec.worker: its workers run elsewhere")
     needs = read_needs(_read_template(cluster, consumer))
-    found = measure(needs, cluster.list(NODES), cluster.list(PODS, everywhere=True))
+    nodes = list(cluster.list(NODES))
+    found = measure(needs, nodes, cluster.list(PODS, everywhere=True))
     unsaid = [*needs.uncounted, *_find_quotas(cluster, consumer)]
     terminal = Terminal(output)
     if terminal.for_programs:
@@ -49,8 +51,8 @@ def capacity(
 
 def _read_template(cluster: Cluster, consumer: Consumer) -> Mapping[str, Any]:
     """Take the pods as they are, with what admission and the operator added; else as the spec would have them."""
-    found = cluster.find(DEPLOYMENTS, consumer.name, consumer.namespace)
-    if found is not None:
+    with suppress(Forbidden, Missing):
+        found = cluster.get(DEPLOYMENTS, consumer.name, consumer.namespace)
         template: Mapping[str, Any] = found["spec"]["template"]["spec"]
         return template
     worker = consumer.worker

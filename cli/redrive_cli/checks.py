@@ -44,7 +44,7 @@ def check_kubernetes(version: str) -> Check:
     return Check("kubernetes", State.GOOD, version)
 
 
-def check_crd(name: str, body: Mapping[str, Any] | None) -> Check:
+def check_crd(name: str, body: Mapping[str, Any] | None, own_version: str) -> Check:
     """See that a kind is served in the version that we speak."""
     if body is None:
         return Check(name, State.BAD, "this kind is not installed", "install Redrive's chart, or its crds/")
@@ -55,7 +55,11 @@ def check_crd(name: str, body: Mapping[str, Any] | None) -> Check:
         return Check(name, State.BAD, seen, "upgrade Redrive's chart, or use the `redrive` of that version")
     if conditions.get("Established") != "True":
         return Check(name, State.BAD, "the API server does not serve it yet", f"see `kubectl describe crd {name}`")
-    return Check(name, State.GOOD, f"served as {API_VERSION}")
+    version = (body["metadata"].get("labels") or {}).get(VERSION_LABEL)
+    if version and version != own_version:
+        seen = f"it is that of version {version}, and this is `redrive` {own_version}"
+        return Check(name, State.UNSURE, seen, "upgrade Redrive's chart, or use the `redrive` of that version")
+    return Check(name, State.GOOD, f"served as {API_VERSION}{f', of version {version}' if version else ''}")
 
 
 def check_operator(deployments: Sequence[Mapping[str, Any]], own_version: str) -> Iterator[Check]:
@@ -97,6 +101,14 @@ def check_right(right: Right, allowed: bool, where: str) -> Check:
     return Check(what, State.BAD if right.basic else State.UNSURE, seen, mend)
 
 
+def sum_up(rights: Sequence[Check], where: str) -> Iterator[Check]:
+    """Name the rights that are missing one by one, and count the others."""
+    missing = [check for check in rights if check.state is not State.GOOD]
+    had = f"all {len(rights)}" if not missing else f"{len(rights) - len(missing)} of {len(rights)}"
+    yield Check("your permissions", State.GOOD, f"you have {had} that commands need {where}")
+    yield from missing
+
+
 def check_standing(standing: Standing) -> Iterator[Check]:
     """Say what the operator says is wrong with a consumer, and what a person should see to."""
     what = f"{standing.namespace}/{standing.name}"
@@ -116,7 +128,8 @@ def check_standing(standing: Standing) -> Iterator[Check]:
         yield Check(what, State.UNSURE, sentence)
     if standing.counts.dead:
         mend = f"`redrive dead groups {standing.name} -n {standing.namespace}`"
-        yield Check(what, State.UNSURE, f"{standing.counts.dead} dead letters wait for a person", mend)
+        letters = "1 dead letter waits" if standing.counts.dead == 1 else f"{standing.counts.dead} dead letters wait"
+        yield Check(what, State.UNSURE, f"{letters} for a person", mend)
 
 
 def check_broker(what: str, version: str, *, management: bool, orphans: int | None) -> Iterator[Check]:

@@ -1,10 +1,12 @@
-"""Counts at the broker itself what waits, runs, sleeps and has died: by the management API, else by AMQP.
+"""Counts at the broker itself what waits, runs, sleeps and has died.
 
-AMQP counts only what waits; what workers hold is not known by it. Those that sleep lie in rungs that the whole vhost
-shares, so nobody can say whose they are.
+AMQP counts what waits, at once. What somebody holds is known to the management API alone, which lags by up to 5 s on
+quorum queues. So of one consumer both are asked, and of many only the latter. Those that sleep lie in rungs that the
+whole vhost shares: nobody can say whose they are.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from redrive.amqp import Amqp
@@ -20,11 +22,15 @@ RUNG = "redrive.delay."
 
 def count_live(door: BrokerDoor, *, rungs: Iterable[str]) -> Counts:
     """Count now; `rungs` names those that there may be, for a broker that cannot list them. CliError says why not."""
-    work = door.consumer.queue.name
-    if door.management is None:
-        with door.connect("status") as amqp:
-            return count_by_amqp(amqp, work, rungs)
-    return pick(read_queues(door), work)
+    work, where = door.consumer.queue.name, door.amqp_way.said
+    with door.connect("status") as amqp:
+        if door.management is None:
+            return replace(count_by_amqp(amqp, work, rungs), where=where)
+        queues = read_queues(door)
+        known, dead = pick(queues, work), queues.get(f"redrive.dead.{work}")
+        ready, letters = amqp.count_ready(work), amqp.count_ready(f"redrive.dead.{work}")
+    held = 0 if dead is None else dead.unacked or 0
+    return replace(known, ready=ready, dead=None if letters is None else letters + held, where=where)
 
 
 def read_queues(door: BrokerDoor) -> Mapping[str, FoundQueue]:
@@ -48,7 +54,6 @@ def pick(queues: Mapping[str, FoundQueue], work: str) -> Counts:
         asleep=sum(_total(rung) or 0 for rung in rungs) if rungs else None,
         orphans=_total(orphans),
         at=datetime.now(UTC),
-        live=True,
     )
 
 
@@ -60,7 +65,6 @@ def count_by_amqp(amqp: Amqp, work: str, rungs: Iterable[str]) -> Counts:
         asleep=sum(found) if found else None,
         orphans=amqp.count_ready(ORPHANS),
         at=datetime.now(UTC),
-        live=True,
     )
 
 

@@ -33,7 +33,7 @@ def list_letters(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """List dead letters, the oldest first.
+    """List dead letters, in the order of their queue.
 
     Looking neither takes, ages nor reorders them, also when it is interrupted.
 

@@ -62,14 +62,15 @@ def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.
         order = _order(reached, RedriveAction.REQUEUE, choice, how)
         if how.edit:
             order = replace(edit_one(reached, order), limit=1)
-        if how.canary:
-            total = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
-            left = None if order.limit is None else order.limit - total.moved
-            if left == 0 or total.moved < how.canary:
-                conclude(_dead_letters(reached), total, order, output, selected=choice is not None)
+        tried = Progress(0)
+        if how.canary and not how.dry_run:
+            tried = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
+            left = None if order.limit is None else order.limit - tried.moved
+            if left == 0 or tried.moved < how.canary:
+                conclude(_dead_letters(reached), tried, order, output, selected=choice is not None)
                 return
             order = replace(order, limit=left)
-        result = run(reached, reached.dead, order, "putting back")
+        result = _add(tried, run(reached, reached.dead, order, "putting back"))
         conclude(_dead_letters(reached), result, order, output, selected=choice is not None)
 
 
@@ -128,7 +129,7 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
     with stoppable() as keep_going:
         for progress in move(reached.amqp, reached.dead, few, reading=reached.reading, keep_going=keep_going):
             ids += progress.moved_ids
-        if order.dry_run or not ids:
+        if not ids:
             return progress
         note(f"put back {len(ids)} to try; watching them for {seconds:g} s")
         died = watch(reached.amqp, reached.dead, ids, seconds=seconds, reading=reached.reading, keep_going=keep_going)
@@ -140,6 +141,13 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
             "where it was; look at one with `redrive dead show`"
         )
     return progress
+
+
+def _add(first: Progress, rest: Progress) -> Progress:
+    """Say what came of both: what the first ones left is counted with the rest."""
+    return replace(
+        rest, total=rest.total + first.moved, chosen=rest.chosen + first.moved, moved=rest.moved + first.moved
+    )
 
 
 def _dead_letters(reached: Reached) -> str:

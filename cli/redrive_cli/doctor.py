@@ -20,9 +20,10 @@ from redrive_cli.checks import (
     check_operator,
     check_right,
     check_standing,
+    sum_up,
 )
 from redrive_cli.consumers import Target, broker_key, parse_found
-from redrive_cli.errors import CliError, Forbidden
+from redrive_cli.errors import CliError, Forbidden, Missing
 from redrive_cli.kube import (
     CONNECTIONS,
     CONSUMERS,
@@ -39,8 +40,8 @@ from redrive_cli.kube import (
     Kind,
 )
 from redrive_cli.options import (
+    UNFLAGGED,
     AllNamespaces,
-    Asked,
     ClusterOptions,
     Context,
     Format,
@@ -123,7 +124,7 @@ def examine(cluster: Cluster, *, everywhere: bool, operator_namespace: str | Non
 def _examine_kinds(cluster: Cluster) -> Iterator[Check]:
     for kind in (CONSUMERS, CONNECTIONS, REDRIVES):
         try:
-            yield check_crd(kind.resource, cluster.find(CRDS, kind.resource))
+            yield check_crd(kind.resource, cluster.find(CRDS, kind.resource), version("redrive"))
         except Forbidden as error:
             yield Check(kind.resource, State.UNSURE, str(error))
 
@@ -149,13 +150,14 @@ def _find_operators(cluster: Cluster, namespace: str | None) -> list[dict[str, A
 def _examine_rights(cluster: Cluster, *, everywhere: bool) -> Iterator[Check]:
     namespace = "" if everywhere else cluster.namespace
     where = "in all namespaces" if everywhere else f"in namespace {namespace}"
+    rights = []
     for verb, kind, part, needed_for, basic in _RIGHTS:
-        resource = f"{kind.resource}/{part}" if part else kind.resource
-        right = Right(verb, resource, needed_for, basic)
-        yield check_right(right, cluster.may(verb, kind, namespace, part=part), where)
+        right = Right(verb, f"{kind.resource}/{part}" if part else kind.resource, needed_for, basic)
+        rights.append(check_right(right, cluster.may(verb, kind, namespace, part=part), where))
     for verb, kind, needed_for in _CLUSTER_RIGHTS:
-        allowed = cluster.may(verb, kind, "")
-        yield check_right(Right(verb, kind.resource, needed_for), allowed, "in the whole cluster")
+        right = Right(verb, kind.resource, needed_for)
+        rights.append(check_right(right, cluster.may(verb, kind, ""), "in the whole cluster"))
+    yield from sum_up(rights, where)
 
 
 def _examine_consumers(cluster: Cluster, *, everywhere: bool) -> Iterator[Check]:
@@ -175,10 +177,12 @@ def _examine_consumers(cluster: Cluster, *, everywhere: bool) -> Iterator[Check]
 
 def _examine_broker(cluster: Cluster, what: str, body: Mapping[str, Any]) -> Iterator[Check]:
     try:
-        with open_door(Asked(name=""), Target(parse_found(body), cluster, body)) as door:
+        with open_door(UNFLAGGED, Target(parse_found(body), cluster, body)) as door:
             yield from _ask_broker(what, door)
     except Forbidden as error:
         yield Check(what, State.UNSURE, str(error))
+    except Missing as error:
+        yield Check(what, State.BAD, str(error))
     except CliError as error:
         yield Check(what, State.BAD, str(error), "mend what it says; pods may reach it where you cannot")
 

@@ -5,6 +5,7 @@ A traceback would be our own fault.
 """
 
 import os
+import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +65,17 @@ app.add_typer(orphans, name="orphans")
 def find_name(program: str) -> str:
     """Say what was typed to get here, for the help: kubectl runs its plugins under a name of its own."""
     return "kubectl redrive" if Path(program).name.startswith("kubectl-") else "redrive"
+
+
+def complete_for_kubectl() -> None:
+    """Answer kubectl, which asks a plugin's companion what could stand in the place of the last of these words."""
+    words = sys.argv[1:]
+    bash = {"COMP_WORDS": shlex.join(["redrive", *words]), "COMP_CWORD": str(len(words))}
+    os.environ.update({"_REDRIVE_COMPLETE": "complete_bash", **bash})
+    try:
+        app(prog_name="redrive")
+    finally:
+        print(":4")  # to kubectl: and no names of files
 
 
 def main() -> None:

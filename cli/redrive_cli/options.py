@@ -10,6 +10,8 @@ import typer
 from redrive_cli.broker_flags import BROKER_VARIABLE, MANAGEMENT_VARIABLE
 from redrive_cli.kube import Cluster
 
+INSTEAD = "name the broker yourself with --broker and --management"
+
 _CLUSTER, _BROKER = "Which cluster", "Which broker"
 
 Kubeconfig = Annotated[
@@ -97,7 +99,8 @@ class ClusterOptions:
 class Asked:
     """Whose broker is meant: a consumer of the cluster by its name, or that of a file; and the flags that replace it.
 
-    With a file and a broker no cluster is asked at all.
+    With a file and a broker no cluster is asked at all. `flagged` says that the command takes such flags, so that who
+    cannot reach a broker can be told of them.
     """
 
     name: str | None = None
@@ -105,3 +108,13 @@ class Asked:
     cluster: ClusterOptions = ClusterOptions()
     broker: str | None = None
     management: str | None = None
+    flagged: bool = True
+
+    @property
+    def instead(self) -> str:
+        """What else can be done, to be added to a sentence."""
+        return f"; or {INSTEAD}" if self.flagged else ""
+
+
+# For commands that find out for themselves whose brokers they ask.
+UNFLAGGED = Asked(flagged=False)

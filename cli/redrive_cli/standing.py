@@ -30,7 +30,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many messages there are. None is not known. `asleep` are those of the whole vhost."""
+    """How many messages there are. None is not known. `asleep` are those of the whole vhost.
+
+    `where` is the broker that was asked, and empty for what the operator wrote.
+    """
 
     ready: int | None = None
     unacked: int | None = None
@@ -38,7 +41,7 @@ class Counts:
     asleep: int | None = None
     orphans: int | None = None
     at: datetime | None = None
-    live: bool = False
+    where: str = ""
 
     def as_json(self) -> dict[str, Any]:
         named = {

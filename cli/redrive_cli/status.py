@@ -72,14 +72,20 @@ def show_all(cluster: Cluster, terminal: Terminal, *, everywhere: bool) -> None:
         terminal.show_data([standing.as_json() for standing in standings])
         return
     if not standings:
-        note(f"there are no RetryingConsumers {'' if everywhere else f'in namespace {cluster.namespace}'}".rstrip())
+        where = "in this cluster" if everywhere else f"in namespace {cluster.namespace}; -A looks in all of them"
+        note(f"there are no RetryingConsumers {where}")
         return
     columns = [
         *(("namespace",) if everywhere else ()),
         *("name", "ready", ">waiting", ">running", ">dead", ">workers", ">age"),
-        *(("queue", "vhost", "rabbitmq", "schedule") if terminal.wide else ("why not",)),
+        *(("queue", "vhost", "rabbitmq", "schedule") if terminal.wide else ()),
+        *("reason",),
     ]
     terminal.table(columns, [_row(each, everywhere=everywhere, wide=terminal.wide) for each in standings])
+    bad = [f"{each.namespace}/{each.name}: {each.verdict}" for each in standings if not each.is_ready]
+    if bad and terminal.console.is_terminal:
+        terminal.gap()
+        terminal.points(bad, "red")
 
 
 def list_standings(cluster: Cluster, *, everywhere: bool) -> list[Standing]:
@@ -102,9 +108,7 @@ def _row(standing: Standing, *, everywhere: bool, wide: bool) -> list[Cell]:
     ]
     if wide:
         row += [standing.queue, standing.vhost, standing.version or UNKNOWN, standing.schedule or UNKNOWN]
-    else:
-        row.append("" if standing.is_ready and not standing.paused else standing.verdict)
-    return row
+    return [*row, UNKNOWN if standing.ready is None else standing.ready.reason]
 
 
 def show_one(asked: Asked, terminal: Terminal, *, live: bool) -> None:
@@ -168,7 +172,7 @@ def _facts(standing: Standing) -> Iterator[tuple[str, Cell]]:
     yield "broker", f"RabbitMQ {standing.version or 'of unknown version'}, vhost {standing.vhost}"
     if standing.schedule:
         yield "schedule", standing.schedule
-    yield "counted", "just now, at the broker" if counts.live else _say_counted(counts.at)
+    yield "counted", f"just now, {counts.where}" if counts.where else _say_counted(counts.at)
     for sentence in standing.missing:
         yield "but", sentence
 

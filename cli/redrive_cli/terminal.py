@@ -1,7 +1,8 @@
 """Where commands write: tables and sentences for people, JSON and YAML for programs.
 
-On a terminal a table fits its width; in a pipe nothing is cut or broken, because whoever reads it cuts by columns or
-searches by lines. Text from a cluster or a broker is cleaned before it is shown: it must not steer the terminal.
+On a terminal a table fits its width, unless it was asked to be wide. In a pipe nothing is cut or broken, because who
+reads it cuts by columns or searches by lines. Text from a cluster or a broker is cleaned before it is shown: it must
+not steer the terminal.
 """
 
 import json
@@ -38,7 +39,7 @@ class Terminal:
     def __init__(self, output: Format = Format.TABLE, *, out: IO[str] | None = None) -> None:
         self.format = output
         stream = out or sys.stdout
-        width = None if stream.isatty() else _PIPE_WIDTH
+        width = None if stream.isatty() and output is not Format.WIDE else _PIPE_WIDTH
         self.console = _Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
 
     @property
@@ -58,7 +59,7 @@ class Terminal:
         self.console.file.flush()
 
     def say(self, text: str, style: str = "") -> None:
-        self.console.print(Text(clean(text), style), soft_wrap=not self.console.is_terminal)
+        self.console.print(Text(clean(text), style), soft_wrap=self.wide or not self.console.is_terminal)
 
     def title(self, text: str) -> None:
         self.say(text, "bold")
@@ -76,7 +77,7 @@ class Terminal:
         self._print_indented(table)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """Show a table. A column whose name begins with `>` is right-aligned; the last may break into lines."""
+        """Show a table. A column whose name begins with `>` is right-aligned; the first and the last may be broken."""
         self._print_indented(make_table(columns, rows))
 
     def points(self, sentences: Iterable[str], style: str = "") -> None:
@@ -100,13 +101,11 @@ class Terminal:
 
     def _print_indented(self, shown: RenderableType) -> None:
         padded = Padding(shown, (0, 0, 0, 2), expand=False)
-        if self.console.is_terminal:
-            self.console.print(padded)
-            return
         with self.console.capture() as captured:
-            self.console.print(padded)
+            self.console.print(padded, crop=False)
         for line in captured.get().splitlines():  # the library fills every line with spaces to its end
-            self.console.print(Text(line.rstrip()), soft_wrap=True)
+            self.console.file.write(f"{line.rstrip()}\n")
+        self.console.file.flush()
 
 
 def note(text: str) -> None:
@@ -117,9 +116,10 @@ def note(text: str) -> None:
 def make_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for index, name in enumerate(columns):
-        last = index == len(columns) - 1
-        justify: Any = "right" if name.startswith(">") else "left"
-        table.add_column(name.removeprefix(">").upper(), justify=justify, no_wrap=not last, overflow="fold")
+        number = name.startswith(">")
+        whole = number or index not in (0, len(columns) - 1)
+        justify: Any = "right" if number else "left"
+        table.add_column(name.removeprefix(">").upper(), justify=justify, no_wrap=whole, overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row))
     return table

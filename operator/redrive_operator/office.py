@@ -44,6 +44,9 @@ LOGGER = logging.getLogger(__name__)
 # Longer than any one step takes; who takes longer is told to stop by Kubernetes, and is finished by the next operator.
 CLOSING_SECONDS = 20.0
 
+# A Redrive stops at the next letter; what it holds the broker takes back by itself.
+LETTING_GO_SECONDS = 5.0
+
 KUBE_THREADS = 8
 
 
@@ -109,7 +112,7 @@ class Office:
 
     def close(self) -> None:
         self.watching.stop()
-        redriven = self._redriving.close(CLOSING_SECONDS)
+        redriven = self._redriving.close(LETTING_GO_SECONDS)
         if not self._engine.stop(CLOSING_SECONDS) or not redriven:
             LOGGER.warning("a step did not end in time; the next operator finishes it")
         self._pool.shutdown(wait=False, cancel_futures=True)

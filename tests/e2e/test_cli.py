@@ -72,7 +72,7 @@ def test_status_counts_at_the_broker_and_names_workers_and_what_happened(redrive
     shown = redrive("status", "orders").stdout
     assert f"{till.name}/orders: ready" in shown
     assert "redrive.dead.orders: 1; see `redrive dead list orders`" in shown
-    assert "counted    just now, at the broker" in shown
+    assert f"counted    just now, at {till.host}:5672 ({till.broker.settings.listen[0]}:" in shown
     assert "consuming" in shown
 
 
@@ -147,8 +147,9 @@ def test_a_broker_behind_a_service_is_reached_by_a_port_forward(redrive, till, p
         30,
     )
     assert told["notAsked"] is None
-    assert "by a port-forward" not in json.dumps(told)
-    assert till.vhost.password not in redrive("status", "behind").stdout + redrive("doctor").stdout
+    shown = redrive("status", "behind").stdout
+    assert f"just now, at {name}:{AMQP} (by a port-forward to pod {till.name}/gateway)" in shown
+    assert till.vhost.password not in shown + redrive("doctor").stdout
 
 
 def test_who_may_only_look_is_told_what_to_ask_for(redrive, till, outsider):

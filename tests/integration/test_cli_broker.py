@@ -12,10 +12,13 @@ from redrive.properties import Properties
 from redrive.provision import ensure
 from redrive.spec import parse_consumer
 from redrive.topology import Owner, Wanted
+from redrive_cli import watching
 from redrive_cli.broker_door import open_broker
 from redrive_cli.errors import CliError
 from redrive_cli.options import Asked, ClusterOptions
+from redrive_cli.watching import Watch
 from redrive_testbed.certificates import Authority
+from redrive_testbed.shell import wait_until
 
 NAME = "rabbitmq.shop.svc"
 LABEL = "kubernetes.io/service-name"
@@ -108,6 +111,29 @@ def test_status_counts_at_the_broker_with_and_without_a_management_api(serve, as
     assert told["notAsked"] is None
     counted = {name: told["messages"][name] for name in ("ready", "dead", "asleepInVhost", "orphansInVhost")}
     assert counted == {"ready": 0, "dead": 1, "asleepInVhost": 0, "orphansInVhost": 0}
+
+
+def test_top_sees_what_comes_and_finds_a_broker_again_that_was_away(serve, asked, body, broker, api, monkeypatch):
+    monkeypatch.setattr(watching, "PATIENCE_SECONDS", 0.0)
+    ports = broker.settings.ports
+    serve({5672: ports.amqp, 15672: ports.management}, management_uri=f"http://{NAME}:15672")
+    with open_broker(asked, purpose="test") as opened, Watch(asked.cluster.connect(), everywhere=False) as watch:
+        ensure(Wanted.of(parse_consumer(body)), owner=Owner("test"), amqp=opened.amqp, management=opened.management)
+        api.forward("rabbit-0", 45672, None)
+        [line] = watch.read()
+        [said] = watch.troubles.values()
+        assert line.rates is None
+        assert "error forwarding port: connection refused" in said
+        api.forward("rabbit-0", 45672, ports.management)
+        opened.amqp.publish("", "orders", b"{}", Properties(message_id="first"))
+
+        def comes():
+            opened.amqp.publish("", "orders", b"{}", Properties(message_id="more"))
+            [line] = watch.read()
+            return line.rates is not None and line.rates.come and line.standing.counts.ready
+
+        wait_until("nothing was seen to come", comes, within=60, every=1)
+        assert watch.troubles == {}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ yielded as they come.
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from redrive_cli.errors import ClusterError, Forbidden, Missing
+from redrive_cli.errors import Missing
 from redrive_cli.kube.kinds import PODS, Kind
 from redrive_cli.kube.kubeconfig import Found, find_cluster
 from redrive_cli.kube.refusals import Request
@@ -125,6 +125,3 @@ class Cluster:
 
     def _within(self, kind: Kind, namespace: str | None) -> str | None:
         return (namespace or self.namespace) if kind.namespaced else None
-
-
-__all__ = ["Body", "Cluster", "ClusterError", "Forbidden", "Missing"]

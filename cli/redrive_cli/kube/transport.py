@@ -7,6 +7,7 @@ by its timeouts.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -52,6 +53,7 @@ class Transport:
         configuration.retries = False
         self.configuration = configuration
         self._client: Any = RESTClientObject(configuration)
+        self._credentials = Lock()
 
     def send(self, call: Call) -> dict[str, Any]:
         """Send one call; raises what the refusal means, or that there was no answer."""
@@ -89,11 +91,12 @@ class Transport:
         return bytes(answer)
 
     def authorization(self) -> dict[str, str]:
-        """Get what says who we are; a program that the kubeconfig names may be asked for it."""
+        """Get what says who we are; the library's hook renews it if need be, and was not made for threads."""
         from kubernetes.config import ConfigException
 
         try:
-            settings: Mapping[str, Any] = self.configuration.auth_settings()
+            with self._credentials:
+                settings: Mapping[str, Any] = self.configuration.auth_settings()
         except (ConfigException, OSError) as error:
             told = clean(" ".join(str(error).split()))[:300]
             raise ClusterError(f"your credentials for {self.server} cannot be had: {told}") from error

@@ -86,7 +86,7 @@ class Pass:
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if kind is not None and not issubclass(kind, Exception):
+        if kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit):
             return  # interrupted anywhere: only the end of the connection, which gives them back, is sure to work
         with suppress(BrokerError):  # then the channel is gone, and the broker has taken them back itself
             self.give_back()

@@ -104,7 +104,7 @@ def move(
         # Those of the first round that are left are the first in the queue.
         with Pass(amqp, queue, most=mover.left, hold=hold, clock=clock) as again:
             yield from mover.round(again)
-    yield mover.progress
+    yield replace(mover.progress, moved_ids=())
 
 
 class _Mover:

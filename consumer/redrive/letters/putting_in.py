@@ -7,7 +7,6 @@ came from is written into its headers, if only its exchange told: it comes by an
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from uuid import uuid4
 
 from redrive.amqp import Amqp
@@ -18,7 +17,7 @@ from redrive.properties import Properties, as_text, clean
 from redrive.republish import PERSISTENT, fits, is_own_way
 from redrive.story import ORIGIN_EXCHANGE, ORIGIN_ROUTING_KEY, STORY_HEADERS
 
-PORTION = 500
+PORTION, PORTION_BYTES = 500, 8 * 1024 * 1024
 
 _BREAKING = frozenset({"CC", "BCC", "x-delivery-count", "x-acquired-count"})
 _DEATHS = ("x-death", "x-first-death-", "x-last-death-")
@@ -44,8 +43,7 @@ def as_message(stored: Stored) -> Properties:
 def put_in(amqp: Amqp, queue: str, several: Iterable[Stored], build: Build) -> Iterator[int]:
     """Publish all of them to a queue; tell after each portion how many are there. BadLine says which cannot be."""
     done = 0
-    source = iter(several)
-    while portion := list(islice(source, PORTION)):
+    for portion in _portions(several):
         sent = [_fitting(stored, build(stored), amqp.frame_max) for stored in portion]
         refusals = amqp.publish_several(
             [("", queue, stored.body, properties) for stored, properties in zip(portion, sent, strict=True)]
@@ -57,6 +55,19 @@ def put_in(amqp: Amqp, queue: str, several: Iterable[Stored], build: Build) -> I
                 raise NotAccepted(f"the queue {queue!r} did not take line {stored.number}: {refusal.reason}")
         done += len(portion)
         yield done
+
+
+def _portions(several: Iterable[Stored]) -> Iterator[list[Stored]]:
+    portion: list[Stored] = []
+    size = 0
+    for stored in several:
+        portion.append(stored)
+        size += len(stored.body)
+        if len(portion) >= PORTION or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _writable(stored: Stored) -> Properties:

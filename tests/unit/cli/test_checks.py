@@ -16,6 +16,7 @@ from redrive_cli.gitops import find_keeper, say_revert
 from redrive_cli.standing import read_standing
 
 CRD = {
+    "metadata": {"labels": {"app.kubernetes.io/version": "1.0"}},
     "spec": {"versions": [{"name": "v1alpha1", "served": True}]},
     "status": {"conditions": [{"type": "Established", "status": "True"}]},
 }
@@ -43,12 +44,18 @@ def test_kubernetes_must_be_new_enough(version, state):
         ({**CRD, "spec": {"versions": [{"name": "v1", "served": True}]}}, State.BAD, "served as v1, not as v1alpha1"),
         ({**CRD, "spec": {"versions": [{"name": "v1alpha1", "served": False}]}}, State.BAD, "served as nothing"),
         ({**CRD, "status": {}}, State.BAD, "does not serve it yet"),
+        ({**CRD, "metadata": {}}, State.GOOD, "v1alpha1"),
+        (
+            {**CRD, "metadata": {"labels": {"app.kubernetes.io/version": "0.9"}}},
+            State.UNSURE,
+            "that of version 0.9, and this is `redrive` 1.0",
+        ),
     ],
 )
 def test_a_kind_must_be_served_in_the_version_that_we_speak(body, state, seen):
-    check = check_crd("retryingconsumers.redrive.dev", body)
+    check = check_crd("retryingconsumers.redrive.dev", body, "1.0")
     assert (check.state, seen in check.seen) == (state, True)
-    assert bool(check.mend) == (state is State.BAD)
+    assert bool(check.mend) == (state is not State.GOOD)
 
 
 def deployment(ready=1, version="1.0"):

@@ -5,11 +5,12 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 from api_server import TOKEN, write_kubeconfig
-from typing_commands import type_command
+from typing_commands import type_command, type_on_terminal
 
 VERSION = {"app.kubernetes.io/version": "0.1.0"}
 OPERATOR = {"app.kubernetes.io/name": "redrive", "app.kubernetes.io/component": "operator", **VERSION}
@@ -61,12 +62,27 @@ def test_status_lists_all_with_why_one_is_not_ready(redrive, api):
     bad = consumer("bad", conditions=[("Ready", "False"), ("BrokerReachable", "False")])
     api.add(consumer(), bad, consumer("else", namespace="other"))
     lines = redrive("status").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "READY", "WAITING", "RUNNING", "DEAD", "WORKERS", "AGE", "WHY", "NOT"]
-    assert lines[1].split()[:6] == ["bad", "no", "1,234", "5", "0", "2/2"]
-    assert "not ready, Why: because" in lines[1]
+    assert lines[0].split() == ["NAME", "READY", "WAITING", "RUNNING", "DEAD", "WORKERS", "AGE", "REASON"]
+    assert lines[1].split() == ["bad", "no", "1,234", "5", "0", "2/2", "-", "Why"]
     assert lines[2].split()[:2] == ["orders", "yes"]
     assert len(lines) == 3
     assert len(redrive("status", "-A").stdout.splitlines()) == 4
+
+
+@pytest.mark.parametrize("words", [("status",), ("top", "--once")])
+def test_no_number_is_cut_or_broken_at_80_columns_whatever_a_consumer_is_called(api, words):
+    api.add(consumer("a-consumer-whose-name-is-rather-long-for-a-table"), consumer(conditions=[("Ready", "False")]))
+    shown = type_on_terminal(*words, "--kubeconfig", api.kubeconfig, columns=80)
+    lines = [line for line in shown.splitlines() if line.startswith("  ")]
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[:4] == ["NAME", "READY", "WAITING", "RUNNING"]
+    assert [line.split()[1:4] for line in lines if "1,234" in line] == [["yes", "1,234", "5"], ["no", "1,234", "5"]]
+
+
+def test_a_person_is_told_below_the_table_why_one_is_not_ready(api):
+    api.add(consumer(conditions=[("Ready", "False")]))
+    shown = type_on_terminal("status", "--kubeconfig", api.kubeconfig, columns=80)
+    assert "• shop/orders: not ready, Why: because" in shown
 
 
 @pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
@@ -165,6 +181,14 @@ def test_top_in_a_pipe_is_shown_once_with_what_the_operator_wrote(redrive, api):
     done = redrive("top")
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["NAME", "busy", "orders"]
     assert done.stderr.count("not counted at the broker of Secret shop/rabbitmq") == 1
+
+
+def test_top_on_a_terminal_goes_on_until_ctrl_c_and_ends_well(api):
+    api.add(consumer())
+    words = "top", "--interval", "0.5", "--kubeconfig", api.kubeconfig
+    shown = type_on_terminal(*words, columns=80, until="Ctrl-C ends", times=3)
+    assert shown.count("consumers: 1, every 0.5 s") >= 3
+    assert "IN/S" in shown
 
 
 def node(name, **spec):
@@ -284,3 +308,17 @@ def test_names_of_consumers_are_completed(api):
     words = f"redrive status --kubeconfig {api.kubeconfig} o"
     env = {"_REDRIVE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
     assert type_command(env=env).stdout.split() == ["orders"]
+
+
+def test_kubectl_is_told_the_same_names_in_its_own_way(api):
+    api.add(consumer(), consumer("payments"))
+    program = Path(sys.executable).with_name("kubectl_complete-redrive")
+    words = [program, "status", "--kubeconfig", api.kubeconfig, ""]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["orders", "payments", ":4"]
+
+
+def test_under_kubectl_it_bears_the_name_that_was_typed():
+    program = Path(sys.executable).with_name("kubectl-redrive")
+    done = subprocess.run([program, "pause", "--help"], capture_output=True, text=True, check=False, timeout=60)
+    assert "Usage: kubectl redrive pause" in done.stdout

@@ -128,7 +128,7 @@ def test_counts_of_one_consumer_are_picked_from_its_vhost():
     )
     counts = pick(queues, "orders")
     assert (counts.ready, counts.unacked, counts.dead, counts.asleep, counts.orphans) == (5, 2, 4, 10, 0)
-    assert counts.live
+    assert counts.at is not None
 
 
 def test_counts_of_queues_that_are_not_there_are_not_zero():
