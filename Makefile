@@ -35,14 +35,16 @@ check: setup ## lint, types and import contracts: the fast part of the tests
 format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
-.PHONY: faults bench bench-ladder bench-worker bench-operator
+.PHONY: faults bench bench-ladder bench-worker bench-letters bench-operator
 faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
 	@$(UV) run pytest tests/faults -ra --timeout 3600
-bench: bench-ladder bench-worker bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
+bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
 bench-worker: setup peers ## the worker beside Dramatiq, Celery, FastStream and taskiq; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
+bench-letters: setup ## dead letters, looked through and put back; BENCH="--quick" or other flags
+	@$(UV) run python -m bench.letters --json bench-letters.json --markdown docs/benchmarks.md $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
 

@@ -18,11 +18,15 @@ except ModuleNotFoundError:
 
 from redrive.errors import RedriveError
 from redrive_cli.capacity import capacity
+from redrive_cli.dead import app as dead
 from redrive_cli.dev import dev
 from redrive_cli.doctor import doctor
 from redrive_cli.errors import CliError, exit_code
 from redrive_cli.explain import explain
+from redrive_cli.flat_options import flattened
+from redrive_cli.orphans import app as orphans
 from redrive_cli.pausing import pause, resume
+from redrive_cli.publish import publish
 from redrive_cli.status import status
 from redrive_cli.top import top
 
@@ -53,6 +57,9 @@ def redrive(
 
 for command in (explain, status, top, capacity, pause, resume, doctor, dev):
     app.command()(command)
+app.command()(flattened(publish))
+app.add_typer(dead, name="dead")
+app.add_typer(orphans, name="orphans")
 
 
 def find_name(program: str) -> str:

@@ -111,6 +111,28 @@ def test_bench_of_the_worker_draws_what_a_message_costs_as_there_are_more(crash_
     assert crash_page.with_name("worker-growth.svg").read_text().startswith("<svg")
 
 
+@pytest.fixture(scope="module")
+def letters_page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("bench"), "bench.letters")
+
+
+@pytest.fixture(scope="module")
+def letters_run(letters_page):
+    return run_bench("bench.letters", letters_page)
+
+
+def test_bench_of_letters_has_a_row_for_every_contender_and_loses_nothing(letters_run, letters_page):
+    assert letters_run["skipped"] == []
+    assert [(row["part"], row["contender"], row["lost"]) for row in letters_run["figures"]] == [
+        ("scan", "bare", 0),
+        ("scan", "redrive", 0),
+        ("requeue", "bare", 0),
+        ("requeue", "pipelined", 0),
+        ("requeue", "redrive", 0),
+    ]
+    assert_replaced(letters_page, letters_run)
+
+
 def test_bench_of_the_hot_path_times_every_step():
     words = [sys.executable, "-m", "bench.hot_path", "--quick"]
     done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
