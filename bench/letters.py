@@ -108,15 +108,18 @@ def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, str, st
 
 
 def measure_turn(broker: Broker, part: str, contender: str, round_: int, count: int) -> Figures:
-    with own_vhost(broker) as url, Amqp([parse_amqp_url(url)]) as amqp:
-        fill(amqp, count)
-        found = run_task(part, contender, url, count)
+    with own_vhost(broker) as url:
+        with Amqp([parse_amqp_url(url)]) as amqp:
+            fill(amqp, count)
+            version = amqp.version
+        found = run_task(part, contender, url, count)  # for minutes: nobody's connection would outlive it unattended
         expected = count if part == "requeue" else sum(1 for number in range(count) if number % 3 == 0)
         if found["done"] != expected:
             raise Abandoned(f"{contender} had {found['done']} of {expected} letters")
-        there = count_all(amqp, count)
+        with Amqp([parse_amqp_url(url)]) as amqp:
+            there = count_all(amqp, count)
         return Figures(
-            version=amqp.version,
+            version=version,
             part=part,
             contender=contender,
             round=round_,

@@ -21,6 +21,7 @@ from redrive.outcome import DeadReason
 from redrive.spec.redrive import RedriveAction, Selection
 
 WINDOW = 500
+MOST_PREFETCH = 50_000
 WANTED = "Rejected"
 
 
@@ -35,16 +36,19 @@ def scan_ours(url: str, dead: str, _home: str, _count: int) -> int:
 
 
 def scan_bare(url: str, dead: str, _home: str, count: int) -> int:
-    """Take all, compare a header, give all back."""
+    """Take all, compare a header, give all back. One consumer is given no more than there is room for in a prefetch."""
     connection = pika.BlockingConnection(pika.URLParameters(url))
     channel = connection.channel()
-    found, tag = 0, 0
-    for seen, (method, properties, _) in enumerate(channel.consume(dead), 1):
-        found += properties.headers["redrive-dead-reason"] == WANTED
-        tag = method.delivery_tag
-        if seen == count:
-            break
-    channel.basic_nack(tag, multiple=True, requeue=True)
+    found = 0
+    for start in range(0, count, MOST_PREFETCH):
+        part = min(MOST_PREFETCH, count - start)
+        channel.basic_qos(prefetch_count=part)
+        for seen, (_, properties, _) in enumerate(channel.consume(dead), 1):
+            found += properties.headers["redrive-dead-reason"] == WANTED
+            if seen == part:
+                break
+        channel.cancel()
+    channel.basic_nack(0, multiple=True, requeue=True)
     connection.close()
     return found
 

@@ -3,14 +3,31 @@
 import json
 from datetime import timedelta
 
-from redrive.letters import look
+from redrive.letters import Order, look
+from redrive.letters.looking import Pass
+from redrive.outcome import DeadReason
 from redrive.properties import Properties
 from redrive.provision import ensure
+from redrive.spec.redrive import RedriveAction
 from redrive.topology import DEAD, Owner, Wanted, dead_queue_name
 from redrive_testbed.shell import wait_until
 
 ORDERS = Wanted("shop/orders", "orders", timedelta(seconds=1))
 HOME, DEAD_QUEUE = "orders", dead_queue_name("orders")
+
+
+REQUEUE = Order(RedriveAction.REQUEUE, lambda _letter: True, home=HOME)
+DELETE = Order(RedriveAction.DELETE, lambda _letter: True)
+
+
+def third(letter):
+    """Choose every third letter of those that `bury` puts there."""
+    return letter.reason is DeadReason.REJECTED
+
+
+def result_of(progress):
+    *_, last = progress
+    return last
 
 
 def prepare(amqp, management):
@@ -62,8 +79,6 @@ class _Plain:
     """A pass over a queue that is not one of letters: its limit is its own affair."""
 
     def __init__(self, amqp, queue):
-        from redrive.letters.looking import Pass
-
         self._pass = Pass(amqp, queue, clock=lambda: 0.0)
 
     def __enter__(self):

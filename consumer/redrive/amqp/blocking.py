@@ -24,21 +24,13 @@ from pika import exceptions as foreign
 from redrive import errors
 from redrive.amqp.batch import BatchPublisher, Sending
 from redrive.amqp.frames import encode_ack
+from redrive.amqp.portions import GIVING_BACK_SECONDS, plan_portions
 from redrive.amqp.wire import connection_parameters, explain, read_delivery, to_pika
 from redrive.delivery import Delivery
 from redrive.elements import Binding, Exchange, Queue
 from redrive.endpoints import Endpoint
 from redrive.properties import Properties
 from redrive.refusal import Refusal
-
-# So many at most does a quorum queue give back in the order in which it had delivered them.
-_PORTION = 32
-
-# So many of these at most are on their way to the queue: a channel puts together what is more.
-_PORTIONS = 16
-
-# A queue that has not taken some messages back in this time has them taken away by somebody else.
-GIVING_BACK_SECONDS = 2.0
 
 # Longer than BLOCKED_SECONDS: who is only blocked is told so.
 ANSWER_SECONDS = 90
@@ -186,19 +178,15 @@ class Amqp:
     def give_back(self, queue: str, takes: Sequence[Sequence[int]], *, by: str = CONSUMING) -> None:
         """Give back what is held of each `take`, in its order; `takes` are all that are held, the oldest first.
 
-        A quorum queue forgets the order of what it is given back at once, as soon as that is more than 32 messages or
-        of two consumers, and puts together what it is given faster than it can write. So they are given back in
-        portions, and after some of them it is waited until the queue has them, unless somebody takes them meanwhile.
+        After some it is waited until the queue has them, unless somebody takes them meanwhile; see `portions`.
         """
-        portions = [tags[start : start + _PORTION] for tags in takes for start in range(0, len(tags), _PORTION)]
         is_alone = True
-        for start in range(0, len(portions), _PORTIONS):
-            together = portions[start : start + _PORTIONS]
+        for together in plan_portions(takes):
             with self._fetching("giving back", by) as channel:
                 ready = int(channel.queue_declare(queue, passive=True).method.message_count)
-                for portion in together:
-                    channel.basic_nack(portion[-1], multiple=True, requeue=True)
-            is_alone = is_alone and self._grows_to(queue, ready + sum(map(len, together)))
+                for last in together.lasts:
+                    channel.basic_nack(last, multiple=True, requeue=True)
+            is_alone = is_alone and self._grows_to(queue, ready + together.count)
 
     def _grows_to(self, queue: str, count: int) -> bool:
         """Wait until so many are ready; False when it takes too long, because somebody takes them."""

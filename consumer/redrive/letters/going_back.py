@@ -37,9 +37,10 @@ def sender(home: str, *, most_redrives: int = MOST_REDRIVES) -> Send:
 
 def send_back(letter: Letter, home: str, *, frame_max: int, most_redrives: int = MOST_REDRIVES) -> Sending | Left:
     """Say what is published to the work queue for this letter, or why it is left for a person."""
-    if letter.redrives >= most_redrives:
+    message = letter.message
+    if message.story.redrives >= most_redrives:
         return TOO_OFTEN
-    return _fitting(letter, home, build_requeue(letter.message, frame_max=frame_max), frame_max)
+    return _fitting(letter, home, build_requeue(message, frame_max=frame_max), frame_max)
 
 
 def send_home(letter: Letter, home: str, *, frame_max: int) -> Sending | Left:
