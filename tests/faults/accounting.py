@@ -96,7 +96,7 @@ class Complaint:
 
 @dataclass(frozen=True)
 class Account:
-    """The sum. `repeated` and `doubled` are duplicates, `astray` innocents that were parked for a reason that is shown."""
+    """The sum. `repeated` and `doubled` are duplicates; `astray` was parked as its script does not say, with a reason."""
 
     messages: int
     handled: int

@@ -126,11 +126,7 @@ class LeaderChanged(Fault):
 
     def start(self, stage, chance):
         for node in stage.nodes[1:]:
-            name = f'rabbit_misc:r(<<"{VHOST}">>, queue, <<"{QUEUE}">>)'
-            move = f"{{ok, Q}} = rabbit_amqqueue:lookup({name}), rabbit_quorum_queue:transfer_leadership(Q, '{node.settings.node}')."
-            stage.nodes[0].rabbitmqctl("eval", move)
-            leads = lambda node=node: stage.nodes[0].api.get("queues", VHOST, QUEUE).get("leader") == node.settings.node  # noqa: E731
-            wait_until(f"{node.settings.node} does not lead", leads, within=60)
+            _lead(stage.nodes[0], node.settings.node)
 
 
 class MajorityLost(Fault):
@@ -150,6 +146,14 @@ class MajorityLost(Fault):
             node.launch()
         for node in stage.nodes[:2]:
             node.wait_ready()
+
+
+def _lead(asked, node):
+    """Have the work queue be led by a node, and wait until it is."""
+    queue = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{VHOST}">>, queue, <<"{QUEUE}">>))'
+    asked.rabbitmqctl("eval", f"{queue}, rabbit_quorum_queue:transfer_leadership(Queue, '{node}').")
+    leader = lambda: asked.api.get("queues", VHOST, QUEUE).get("leader")  # noqa: E731
+    wait_until(f"{node} does not lead", lambda: leader() == node, within=60)
 
 
 def _set_patience(node, timeout, tick):

@@ -1,4 +1,4 @@
-"""Reads what a trial left behind: the notes of the runs, the logs of the workers, dead letters, and what still waits."""
+"""Reads what a trial left behind: notes of the runs, logs of the workers, dead letters, and what still waits."""
 
 import json
 

@@ -71,6 +71,11 @@ SHARES = {
 }
 
 
+def seeded(seed: float) -> Random:
+    """Give a chance that can be repeated."""
+    return Random(seed)  # noqa: S311 - nothing secret is made of it
+
+
 def mix(count: int, chance: Random) -> list[Script]:
     """Give so many scripts in an order of chance; every kind is among the first hundred."""
     names = [name for name, share in SHARES.items() for _ in range(share)]

@@ -3,7 +3,6 @@
 import threading
 import time
 from dataclasses import dataclass
-from random import Random
 
 from faults.accounting import (
     Account,
@@ -15,7 +14,7 @@ from faults.accounting import (
 )
 from faults.evidence import depths, read_runs, read_timeouts, take_letters, take_waiting
 from faults.load import Load
-from faults.scripts import SCRIPTS, mix, succeeds
+from faults.scripts import SCRIPTS, mix, seeded, succeeds
 from faults.stage import DELAY_SECONDS, Stage
 
 from redrive_testbed.shell import wait_until
@@ -40,8 +39,8 @@ class Outcome:
 
 
 def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, workers=2) -> Outcome:
-    """Break what the lanes say while so many messages are published; the faults of one lane come one after the other."""
-    chance = Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    """Break what the lanes say while so many messages are published; the faults of one lane come in turn."""
+    chance = seeded(seed)
     began = time.monotonic()
     stage = Stage(nodes, folder, workers=workers)
     try:
@@ -88,7 +87,7 @@ def _disturb(stage, lanes, chance):
         except Exception as error:
             errors.append(error)
 
-    seeds = [Random(chance.random()) for _ in lanes]  # noqa: S311 - to be repeated, not to be secret
+    seeds = [seeded(chance.random()) for _ in lanes]
     threads = [threading.Thread(target=work, args=pair) for pair in zip(lanes, seeds, strict=True)]
     for thread in threads:
         thread.start()

@@ -1,4 +1,4 @@
-"""A way to a broker that can stop moving without breaking, as a network does that loses every packet, or move slowly."""
+"""A way to a broker that can be slow, or stop moving without breaking, as a network does that loses every packet."""
 
 import socket
 import ssl

@@ -1,7 +1,7 @@
 """A handler that does what its message says, and notes the beginning and the end of every run, each in one write.
 
-The body is JSON: {"do": ["snooze", "fail", "ok"]}: the n-th delivery that uses an attempt or a snooze does the n-th, and
-the last repeats. Notes are appended to the file that LEDGER names. A run that was killed has no end.
+The body is JSON: {"do": ["snooze", "fail", "ok"]}: the n-th attempt or snooze does the n-th, and the last repeats. Notes
+are appended to the file that LEDGER names. A run that was killed has no end.
 """
 
 import json

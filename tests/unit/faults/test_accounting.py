@@ -1,11 +1,10 @@
 """The account of a trial: it agrees with a ledger that is right, and notices every way in which one can be wrong."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from faults.accounting import Disturbance, Findings, Letter, Published, Run, Wrong, account, recovery_seconds
-from faults.scripts import MAX_CRASHES, SCRIPTS, SHARES, mix, succeeds
+from faults.scripts import MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
 
 BROKEN = Disturbance("broker-killed", 15.0, 16.0)
 
@@ -216,6 +215,6 @@ def test_recovery_is_counted_to_the_first_message_that_came_after_the_healing():
 
 def test_mixture_has_every_script_and_depends_on_the_seed_alone():
     assert sum(SHARES.values()) == 100
-    assert {script.name for script in mix(100, Random(1))} == set(SCRIPTS)
-    assert mix(250, Random(7)) == mix(250, Random(7))
-    assert mix(250, Random(7)) != mix(250, Random(8))
+    assert {script.name for script in mix(100, seeded(1))} == set(SCRIPTS)
+    assert mix(250, seeded(7)) == mix(250, seeded(7))
+    assert mix(250, seeded(7)) != mix(250, seeded(8))
