@@ -15,6 +15,7 @@ CONTEXT :=
 RELEASE :=
 STAGES :=
 BENCH :=
+FAULTS :=
 BASE :=
 WITH :=
 ADVISORIES :=
@@ -36,7 +37,8 @@ format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
 .PHONY: faults bench bench-ladder bench-worker bench-operator
-faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
+faults: setup ## break things at length and account for every message: hours; FAULTS="--messages 500 --runs 1 --seed 7"
+	@PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS)
 	@$(UV) run pytest tests/faults -ra --timeout 3600
 bench: bench-ladder bench-worker bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags

@@ -96,7 +96,7 @@ class Complaint:
 
 @dataclass(frozen=True)
 class Account:
-    """The sum. `repeated` and `doubled` are duplicates; `astray` was parked as its script does not say, with a reason."""
+    """The sum. `repeated` and `doubled` are duplicates; `astray` was parked against its script, with a reason."""
 
     messages: int
     handled: int

@@ -1,6 +1,6 @@
 """A handler that does what its message says, and notes the beginning and the end of every run, each in one write.
 
-The body is JSON: {"do": ["snooze", "fail", "ok"]}: the n-th attempt or snooze does the n-th, and the last repeats. Notes
+The body is JSON: {"do": ["snooze", "fail", "ok"]}: the n-th attempt or snooze does the n-th, the last repeats. Notes
 are appended to the file that LEDGER names. A run that was killed has no end.
 """
 
