@@ -48,12 +48,16 @@ class Letter:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Something that was broken, from when to when, and how many messages were destroyed on purpose by it."""
+    """Something that was broken, from when to when, and how many messages were destroyed on purpose by it.
+
+    While one lasts that `takes_back`, the broker may take messages away from workers that live.
+    """
 
     name: str
     began: float
     healed: float
     destroyed: int = 0
+    takes_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,12 +184,21 @@ class _Case:
             case "Unreadable":
                 shown = not self.published.script.is_readable and letter.attempt == 1
             case "Crashed":
-                deaths = sum(run.ended is None for run in self.runs)
-                shown = letter.crashes == MAX_CRASHES and deaths >= MAX_CRASHES
+                shown = letter.crashes == MAX_CRASHES and self._deaths() >= MAX_CRASHES
             case _:
                 shown = False
         if not shown:
             yield self._complain(Wrong.WRONGLY_PARKED, f"{letter}; {self._story()}")
+
+    def _deaths(self) -> int:
+        """Count the runs that look like deaths: those without an end, and those whose message was taken back.
+
+        Where the broker takes a message from a worker that lives and gives it to another, that one cannot know better.
+        """
+        unfinished = sum(run.ended is None for run in self.runs)
+        again = sum(run.ended is not None for run, _ in self._repetitions())
+        taken = any(one.takes_back and one.healed >= self.published.at for one in self.found.disturbances)
+        return unfinished + (again if taken else 0)
 
     def _attempts(self) -> Iterable[Complaint]:
         if self.runs and not self.published.script.is_readable:

@@ -86,6 +86,7 @@ class ConsumerTimeout(Fault):
 
     name = "consumer-timeout"
     lane = "broker"
+    takes_back = True
     held = 20.0
 
     def start(self, stage, chance):

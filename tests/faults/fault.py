@@ -16,6 +16,7 @@ class Fault:
     lane = "worker"
     held = 0.0
     nodes = 1
+    takes_back = False
 
     def __init__(self) -> None:
         self.destroyed = 0

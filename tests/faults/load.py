@@ -21,6 +21,7 @@ class Load:
         self._amqp = None
         self._giving_up = threading.Event()
         self.published = {}
+        self.trouble = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -29,7 +30,7 @@ class Load:
         self._giving_up.set()
         self._thread.join(120)
         missing = len(self._scripts) - len(self.published)
-        assert not missing, f"{missing} messages could not be published"
+        assert not missing, f"{missing} messages could not be published: {self.trouble}"
 
     def _work(self):
         next_at = time.monotonic()
@@ -48,7 +49,10 @@ class Load:
                     self._amqp = self._connect()
                 sent += 1
                 self._amqp.publish("", QUEUE, script.body(), Properties(message_id=name, delivery_mode=2))
-            except BrokerError:  # also where the queue is gone for the moment: whoever deleted it has it made again
+            except (
+                BrokerError
+            ) as error:  # also where the queue is gone for the moment: whoever deleted it has it made again
+                self.trouble = error
                 if self._amqp is not None:
                     self._amqp.close()
                 self._amqp = None

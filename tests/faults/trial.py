@@ -76,7 +76,10 @@ def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, work
 
 
 def _disturb(stage, lanes, chance):
-    """Break and mend, every lane in a thread of its own; what goes wrong with that is an error of the trial's."""
+    """Break and mend, every lane beside the others; what goes wrong with that is an error of the trial's.
+
+    The last lane is worked on here, and so is the broker's: a broker on a leash ends with the thread that started it.
+    """
     disturbances, errors = [], []
 
     def work(faults, own_chance):
@@ -88,9 +91,10 @@ def _disturb(stage, lanes, chance):
             errors.append(error)
 
     seeds = [seeded(chance.random()) for _ in lanes]
-    threads = [threading.Thread(target=work, args=pair) for pair in zip(lanes, seeds, strict=True)]
+    threads = [threading.Thread(target=work, args=pair) for pair in list(zip(lanes, seeds, strict=True))[:-1]]
     for thread in threads:
         thread.start()
+    work(lanes[-1], seeds[-1])
     for thread in threads:
         thread.join()
     if errors:
@@ -105,7 +109,7 @@ def _break(stage, fault, chance):
         time.sleep(fault.held)
     finally:
         fault.heal(stage)
-    return Disturbance(fault.name, began, time.time(), fault.destroyed)
+    return Disturbance(fault.name, began, time.time(), fault.destroyed, fault.takes_back)
 
 
 def _rest(stage, published):

@@ -1,13 +1,14 @@
 """The trials of `make faults`, in small: one on each release, with four faults in two lanes, from a seed that is told.
 
-`REDRIVE_FAULT_SEED` repeats one.
+`REDRIVE_FAULT_SEED` repeats one. Killing the broker is left to `test_ladder_faults`: a rung may be held for three
+minutes after that, and everybody would wait for it.
 """
 
 import os
 import secrets
 
 import pytest
-from faults.broker_faults import BrokerKilled
+from faults.broker_faults import MemoryAlarm
 from faults.queue_faults import PasswordRotated
 from faults.trial import run_trial
 from faults.worker_faults import ChildrenKilled, WorkerKilled
@@ -16,9 +17,10 @@ SEED = int(os.environ.get("REDRIVE_FAULT_SEED") or secrets.randbelow(1_000_000))
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.usefixtures("grown_up_queues")
-def test_nothing_is_lost_skipped_or_wrongly_parked_while_workers_children_and_broker_are_killed(own_broker, tmp_path):
-    lanes = [[ChildrenKilled(), WorkerKilled()], [BrokerKilled(), PasswordRotated()]]
+def test_nothing_is_lost_skipped_or_wrongly_parked_while_workers_are_killed_locked_out_and_held_up(
+    own_broker, tmp_path
+):
+    lanes = [[ChildrenKilled(), WorkerKilled()], [MemoryAlarm(), PasswordRotated()]]
     outcome = run_trial([own_broker], tmp_path, lanes, seed=SEED, messages=200, per_second=12)
     wrong = "\n".join(map(str, outcome.account.complaints))
     assert not wrong, f"seed {SEED}: {outcome}\n{wrong}"

@@ -140,6 +140,17 @@ def test_innocent_that_its_worker_died_of_often_enough_is_counted_as_astray():
     assert account(found).astray == 1
 
 
+def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where_that_was_broken():
+    found = without(right(), "plain")
+    taken = [run("plain", 1, "ok", 10.0 + turn) for turn in range(MAX_CRASHES + 1)]
+    found = replace(found, runs=[*found.runs, *taken], disturbances=[Disturbance("x", 9.0, 14.0)])
+    found = with_letter(found, "plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES))
+    assert wrongs(found) == {("plain", Wrong.WRONGLY_PARKED)}
+    excused = replace(found, disturbances=[Disturbance("x", 9.0, 14.0, takes_back=True)])
+    assert wrongs(excused) == set()
+    assert account(excused).astray == 1
+
+
 @pytest.mark.parametrize(("name", "attempt"), [("flaky", 1), ("flakier", 2), ("hopeless", 1), ("hopeless", 2)])
 def test_attempt_that_nobody_ran_is_noticed(name, attempt):
     assert (name, Wrong.SKIPPED) in wrongs(without(right(), name, attempt))
