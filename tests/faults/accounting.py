@@ -62,7 +62,10 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found after a trial. `timed_out` are attempts that a worker ended, by id and number."""
+    """All that was found after a trial.
+
+    `timed_out` are attempts that a worker ended, by id and number; `deaths` are the times at which workers died.
+    """
 
     published: Mapping[str, Published]
     runs: Sequence[Run]
@@ -70,6 +73,7 @@ class Findings:
     waiting: Collection[str] = ()
     timed_out: Collection[tuple[str, int]] = ()
     disturbances: Sequence[Disturbance] = ()
+    deaths: Sequence[float] = ()
 
 
 class Wrong(StrEnum):
@@ -191,14 +195,16 @@ class _Case:
             yield self._complain(Wrong.WRONGLY_PARKED, f"{letter}; {self._story()}")
 
     def _deaths(self) -> int:
-        """Count the runs that look like deaths: those without an end, and those whose message was taken back.
+        """Count what looks like a death over this message to whoever gets it next.
 
-        Where the broker takes a message from a worker that lives and gives it to another, that one cannot know better.
+        That is a run without an end, and a worker that died with it in its hands before it ran. Where the broker takes
+        a message from a worker that lives and gives it to another, that one cannot know better either.
         """
         unfinished = sum(run.ended is None for run in self.runs)
         again = sum(run.ended is not None for run, _ in self._repetitions())
         taken = any(one.takes_back and one.healed >= self.published.at for one in self.found.disturbances)
-        return unfinished + (again if taken else 0)
+        held = sum(death > self.published.at for death in self.found.deaths) if unfinished else 0
+        return unfinished + held + (again if taken else 0)
 
     def _attempts(self) -> Iterable[Complaint]:
         if self.runs and not self.published.script.is_readable:

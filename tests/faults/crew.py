@@ -4,19 +4,20 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from contextlib import suppress
 
 from workers.bed import descendants
 
 
 class Crew:
-    """Keeps so many workers running until it is stopped. `deaths` counts those that were replaced."""
+    """Keeps so many workers running until it is stopped. `deaths` are the times at which one was found dead."""
 
     def __init__(self, bed, size):
         self._bed = bed
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self.deaths = 0
+        self.deaths = []
         self.running = [bed.start() for _ in range(size)]
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -48,7 +49,7 @@ class Crew:
             with self._lock:
                 for place, worker in enumerate(self.running):
                     if worker.process.poll() is not None:
-                        self.deaths += 1
+                        self.deaths.append(time.time())
                         self.running[place] = self._bed.start()
 
 

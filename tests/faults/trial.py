@@ -64,13 +64,14 @@ def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, work
         waiting=waiting,
         timed_out=read_timeouts(stage.bed.workers),
         disturbances=disturbances,
+        deaths=stage.crew.deaths,
     )
     return Outcome(
         faults=tuple(one.name for one in disturbances),
         account=account(found),
         recoveries=tuple(recovery_seconds(found, one) for one in disturbances),
         lateness=lateness_seconds(found, DELAY_SECONDS),
-        deaths=stage.crew.deaths,
+        deaths=len(stage.crew.deaths),
         seconds=time.monotonic() - began,
     )
 

@@ -140,6 +140,15 @@ def test_innocent_that_its_worker_died_of_often_enough_is_counted_as_astray():
     assert account(found).astray == 1
 
 
+def test_killer_that_a_dying_worker_held_needs_fewer_deaths_of_its_own():
+    found = right()
+    found = replace(found, runs=[one for one in found.runs if one.message != "killer"])
+    found = replace(found, runs=[*found.runs, *(run("killer", 1, "die", 10.0 + turn, ended=False) for turn in (0, 1))])
+    assert wrongs(found) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, deaths=[4.0])) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, deaths=[11.5])) == set()
+
+
 def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where_that_was_broken():
     found = without(right(), "plain")
     taken = [run("plain", 1, "ok", 10.0 + turn) for turn in range(MAX_CRASHES + 1)]
