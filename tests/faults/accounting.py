@@ -198,13 +198,14 @@ class _Case:
         """Count what looks like a death over this message to whoever gets it next.
 
         That is a run without an end, and a worker that died with it in its hands before it ran. Where the broker takes
-        a message from a worker that lives and gives it to another, that one cannot know better either.
+        a message from a worker that lives and gives it to another, that one cannot know better either. Of a message
+        that was never cut short, only what ran again counts: nobody else is to blame for it.
         """
         unfinished = sum(run.ended is None for run in self.runs)
-        again = sum(run.ended is not None for run, _ in self._repetitions())
-        taken = any(one.takes_back and one.healed >= self.published.at for one in self.found.disturbances)
-        held = sum(death > self.published.at for death in self.found.deaths) if unfinished else 0
-        return unfinished + held + (again if taken else 0)
+        taken = sum(one.takes_back and one.healed >= self.published.at for one in self.found.disturbances)
+        again = sum(run.ended is not None for run, _ in self._repetitions()) if taken else 0
+        held = taken + sum(death > self.published.at for death in self.found.deaths) if unfinished else 0
+        return unfinished + again + held
 
     def _attempts(self) -> Iterable[Complaint]:
         if self.runs and not self.published.script.is_readable:

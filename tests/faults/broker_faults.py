@@ -19,6 +19,7 @@ class BrokerKilled(Fault):
 
     name = "broker-killed"
     lane = "broker"
+    takes_back = True
     held = 1.0
 
     def start(self, stage, chance):
@@ -42,6 +43,7 @@ class BrokerFrozen(Fault):
 
     name = "broker-frozen"
     lane = "broker"
+    takes_back = True
     held = 20.0
 
     def start(self, stage, chance):
@@ -101,6 +103,7 @@ class NodeKilled(Fault):
 
     name = "node-killed"
     lane = "broker"
+    takes_back = True
     held = 15.0
     nodes = 3
 
@@ -123,6 +126,7 @@ class LeaderChanged(Fault):
 
     name = "leader-changed"
     lane = "broker"
+    takes_back = True
     nodes = 3
 
     def start(self, stage, chance):
@@ -135,6 +139,7 @@ class MajorityLost(Fault):
 
     name = "majority-lost"
     lane = "broker"
+    takes_back = True
     held = 15.0
     nodes = 3
 

@@ -90,6 +90,7 @@ class PasswordRotated(Fault):
 
     name = "password-rotated"
     lane = "broker"
+    takes_back = True
     held = 5.0
 
     def start(self, stage, chance):

@@ -47,6 +47,7 @@ class WorkerStopped(Fault):
 
     name = "worker-stopped"
     held = 60.0
+    takes_back = True
 
     def start(self, stage, chance):
         self._pid = stage.crew.pick(chance).process.pid
@@ -85,6 +86,7 @@ class NetworkCut(Fault):
 
     name = "network-cut"
     held = 15.0
+    takes_back = True
 
     def start(self, stage, chance):
         stage.way.stall()
@@ -99,6 +101,7 @@ class NetworkSilent(Fault):
 
     name = "network-silent"
     held = 60.0
+    takes_back = True
 
     def start(self, stage, chance):
         stage.way.stall()

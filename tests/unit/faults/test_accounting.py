@@ -19,7 +19,7 @@ def right():
     runs, letters = [], []
     for name, script in SCRIPTS.items():
         if name == "killer":
-            runs += [run(name, 1, "die", 10.0 + turn, ended=False) for turn in range(1 + MAX_CRASHES)]
+            runs += [run(name, 1, "die", 10.0 + turn, ended=False) for turn in range(MAX_CRASHES)]
             letters.append(Letter(name, "Crashed", 1, crashes=MAX_CRASHES))
         elif name == "stumbling":
             runs += [run(name, 1, "die once", ended=False), run(name, 1, "die once", 11.0, suspect=True)]
@@ -147,6 +147,8 @@ def test_killer_that_a_dying_worker_held_needs_fewer_deaths_of_its_own():
     assert wrongs(found) == {("killer", Wrong.WRONGLY_PARKED)}
     assert wrongs(replace(found, deaths=[4.0])) == {("killer", Wrong.WRONGLY_PARKED)}
     assert wrongs(replace(found, deaths=[11.5])) == set()
+    assert wrongs(replace(found, disturbances=[BROKEN])) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, disturbances=[replace(BROKEN, takes_back=True)])) == set()
 
 
 def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where_that_was_broken():
