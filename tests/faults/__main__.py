@@ -7,6 +7,7 @@ a broker or a cluster of its own. It fails when anything is lost, or wrong in an
 import argparse
 import secrets
 import shlex
+import signal
 import sys
 import tempfile
 import traceback
@@ -28,6 +29,7 @@ MIXED = "several together"
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers and brokers are ended as well
     asked = _parser().parse_args()
     page = Path(asked.markdown) if asked.markdown else None
     if page:
