@@ -7,7 +7,7 @@ UV_VERSION := 0.13.7
 UV := $(or $(shell command -v uv),.tools/bin/uv)
 export UV_PYTHON_DOWNLOADS := never
 export UV_FROZEN := 1
-BED := $(UV) run --all-extras --all-groups --quiet python -m redrive_testbed
+BED := $(UV) run --all-extras --all-groups --no-group fuzz --quiet python -m redrive_testbed
 
 # Given on the command line, never taken from the environment: a context must be named on purpose.
 NODES := 1
@@ -16,6 +16,7 @@ RELEASE :=
 STAGES :=
 BENCH :=
 FAULTS :=
+SECONDS_EACH := 60
 BASE :=
 WITH :=
 ADVISORIES :=
@@ -47,6 +48,10 @@ bench-worker: setup ## the worker; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
+
+.PHONY: fuzz
+fuzz: setup ## feed readers of what strangers write with what a fuzzer makes up; SECONDS_EACH=600
+	@PYTHONPATH=tests $(UV) run --all-extras --group fuzz --quiet python -m fuzz --seconds $(SECONDS_EACH)
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
@@ -86,7 +91,7 @@ audit: setup ## ask for advisories on every locked dependency; ADVISORIES=folder
 
 .PHONY: setup
 setup: $(UV)
-	@$(UV) sync --all-extras --all-groups --quiet
+	@$(UV) sync --all-extras --all-groups --no-group fuzz --quiet
 
 .tools/bin/uv:
 	@python3 -m venv .tools || { echo "error: python3 with venv is needed (on Debian: apt-get install python3-venv)"; exit 1; }
