@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from workers.bed import descendants
 
@@ -31,6 +31,15 @@ class Crew:
         """List the processes of all workers, but for the workers themselves."""
         with self._lock:
             return [pid for worker in self.running for pid in descendants(worker.process.pid)]
+
+    @contextmanager
+    def away(self):
+        """Have no worker for a while, so that messages pile up."""
+        with self._lock:
+            for worker in self.running:
+                worker.stop()
+            yield
+            self.running = [self._bed.start() for _ in self.running]
 
     def stop(self):
         """Have every worker finish what it has begun; one that does not is killed."""

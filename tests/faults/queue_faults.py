@@ -1,5 +1,6 @@
 """What people do on a broker by hand, or by mistake: queues purged and deleted, limits set, passwords changed."""
 
+import time
 from datetime import timedelta
 
 import pika
@@ -16,6 +17,9 @@ RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
 NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
 SLEEPERS = 100
 
+# A queue that workers keep up with is empty, and nothing is destroyed with it.
+PILING_UP_SECONDS = 2.0
+
 
 class QueuePurged(Fault):
     """Somebody empties the work queue. What waited in it is gone, and how many that were is told."""
@@ -24,9 +28,11 @@ class QueuePurged(Fault):
     lane = "broker"
 
     def start(self, stage, chance):
-        connection = pika.BlockingConnection(pika.URLParameters(stage.url))
-        self.destroyed = connection.channel().queue_purge(QUEUE).method.message_count
-        connection.close()
+        with stage.crew.away():
+            time.sleep(PILING_UP_SECONDS)
+            connection = pika.BlockingConnection(pika.URLParameters(stage.url))
+            self.destroyed = connection.channel().queue_purge(QUEUE).method.message_count
+            connection.close()
 
 
 class QueueDeleted(Fault):
@@ -34,21 +40,29 @@ class QueueDeleted(Fault):
 
     name = "queue-deleted"
     lane = "broker"
-    queue = QUEUE
 
     def start(self, stage, chance):
-        with stage.connect() as amqp:
-            self.destroyed = amqp.delete_queue(self.queue)
+        with stage.crew.away():
+            time.sleep(PILING_UP_SECONDS)
+            with stage.connect() as amqp:
+                self.destroyed = amqp.delete_queue(QUEUE)
 
     def heal(self, stage):
         stage.turn()
 
 
-class RungDeleted(QueueDeleted):
+class RungDeleted(Fault):
     """Somebody deletes the rung of the ladder that every retry goes by. The operator makes it again."""
 
     name = "rung-deleted"
-    queue = RUNG
+    lane = "broker"
+
+    def start(self, stage, chance):
+        with stage.connect() as amqp:
+            self.destroyed = amqp.delete_queue(RUNG)
+
+    def heal(self, stage):
+        stage.turn()
 
 
 class NeighbourStuck(Fault):
