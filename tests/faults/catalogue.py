@@ -6,8 +6,8 @@ from faults.worker_faults import WORKER_FAULTS
 
 CATALOGUE = {fault.name: fault for fault in (*WORKER_FAULTS, *BROKER_FAULTS, *QUEUE_FAULTS, *CLUSTER_FAULTS)}
 
-# These have a trial of their own: a minute of standing still teaches nothing more among others, and what is destroyed by
-# hand would hide what is lost.
+# These have a trial of their own: a minute of standing still teaches nothing more among others, and what is destroyed
+# by hand would hide what is lost.
 _ALONE = ("worker-stopped", "network-silent", "neighbour-stuck", "queue-purged", "queue-deleted", "rung-deleted")
 _ON_ONE_NODE = [name for name, fault in CATALOGUE.items() if fault.nodes == 1 and name not in _ALONE]
 
