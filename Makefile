@@ -7,7 +7,7 @@ UV_VERSION := 0.13.7
 UV := $(or $(shell command -v uv),.tools/bin/uv)
 export UV_PYTHON_DOWNLOADS := never
 export UV_FROZEN := 1
-BED := $(UV) run --all-extras --all-groups --quiet python -m redrive_testbed
+BED := $(UV) run --all-extras --all-groups --no-group fuzz --quiet python -m redrive_testbed
 
 # Given on the command line, never taken from the environment: a context must be named on purpose.
 NODES := 1
@@ -15,6 +15,8 @@ CONTEXT :=
 RELEASE :=
 STAGES :=
 BENCH :=
+FAULTS :=
+SECONDS_EACH := 60
 BASE :=
 WITH :=
 ADVISORIES :=
@@ -36,7 +38,8 @@ format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
 .PHONY: faults bench bench-ladder bench-worker bench-letters bench-operator
-faults: setup ## break things at length: ten kills of the broker on each release, and more; about 30 min
+faults: setup ## break things at length and account for every message: hours; FAULTS="--messages 500 --runs 1 --seed 7"
+	@PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS)
 	@$(UV) run pytest tests/faults -ra --timeout 3600
 bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
@@ -47,6 +50,10 @@ bench-letters: setup ## dead letters, looked through and put back; BENCH="--quic
 	@$(UV) run python -m bench.letters --json bench-letters.json --markdown docs/benchmarks.md $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
+
+.PHONY: fuzz
+fuzz: setup ## feed readers of what strangers write with what a fuzzer makes up; SECONDS_EACH=600
+	@PYTHONPATH=tests $(UV) run --all-extras --group fuzz --quiet python -m fuzz --seconds $(SECONDS_EACH)
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: setup ## bring up a cluster, or heal the one that is up; CONTEXT=name uses one of yours, NODES=2
@@ -86,7 +93,7 @@ audit: setup ## ask for advisories on every locked dependency; ADVISORIES=folder
 
 .PHONY: setup
 setup: $(UV)
-	@$(UV) sync --all-extras --all-groups --quiet
+	@$(UV) sync --all-extras --all-groups --no-group fuzz --quiet
 
 # In an environment of their own, apart from the project's lock: bench/peers/pyproject.toml says why.
 .PHONY: peers

@@ -1,21 +1,25 @@
 r"""What a consumer's own broker user may do: read its queue, and send on its own messages. Nothing else.
 
-Patterns are anchored and escaped. A topic exchange without a topic permission is open to all keys, so topic permissions
-come before the permission to write: `plan_access` lists them in that order, and it must be kept.
+Patterns are anchored and escaped, and let no line break follow: `$` matches before one at the end too, so such a key
+would pass for the consumer's own, and end among the orphans of the vhost. A topic exchange without a topic permission
+is open to all keys, so topic permissions come before the permission to write: `plan_access` lists them in that order,
+and it must be kept.
 """
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 
 from redrive.ladder import PLACES, RETRY
 from redrive.password_hash import PasswordHash
-from redrive.topology import DEAD, Wanted, exactly
+from redrive.topology import DEAD, Wanted
 
 NOTHING = "^$"
 
 # An AMQP short string has 255 bytes, and an address is ASCII.
 _LONGEST_ADDRESS = 255 - len("redrive/") - len("/01234567")
 
+_END = r"$(?!\n)"
 _DIGITS = rf"^([0-9a-f]\.){{{PLACES}}}"
 
 
@@ -67,10 +71,15 @@ def user_name(address: str, vhost: str) -> str:
 def plan_access(wanted: Wanted, vhost: str) -> tuple[Grant, ...]:
     """List what the consumer's user is granted, in the order in which it must be given."""
     user = user_name(wanted.address, vhost)
-    own = exactly(wanted.address)
+    own = _only(wanted.address)
     return (
         User(user),
         TopicPermission(user, RETRY, write=_DIGITS + own.removeprefix("^"), read=NOTHING),
         TopicPermission(user, DEAD, write=own, read=NOTHING),
-        Permission(user, configure=NOTHING, write=r"^redrive\.(retry|dead)$", read=exactly(wanted.queue)),
+        Permission(user, configure=NOTHING, write=rf"^redrive\.(retry|dead){_END}", read=_only(wanted.queue)),
     )
+
+
+def _only(name: str) -> str:
+    """Write a pattern that matches this name and nothing else, whatever comes behind it."""
+    return f"^{re.escape(name)}{_END}"

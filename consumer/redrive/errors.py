@@ -26,12 +26,14 @@ class RedriveError(Exception):
 
 
 class SpecError(RedriveError):
-    """A field that cannot be used as it is, and what to change about it."""
+    """A field that cannot be used as it is, and what to change about it.
+
+    A name in the path may hold half of a surrogate pair, which JSON can carry and nobody can print.
+    """
 
     def __init__(self, path: str, message: str) -> None:
-        super().__init__(path, message)
-        self.path = path
-        self.message = message
+        self.path, self.message = (text.encode(errors="backslashreplace").decode() for text in (path, message))
+        super().__init__(self.path, self.message)
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"

@@ -8,7 +8,7 @@ import json
 import ssl
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -189,6 +189,7 @@ class Management:
             self._call("DELETE", *path)
 
     def _call(self, method: str, *path: str, body: object = None, query: str = "") -> object:
+        _refuse_dots(path)
         where = "/".join(quote(part, safe="") for part in path)
         what = f"{method} {where} of the management API at {self._endpoint}"
         status, answer = self._exchange(what, method, f"{self._endpoint.path}/api/{where}{query}", body)
@@ -215,6 +216,15 @@ class Management:
             raise BadAnswer(f"{what} answered, but not in HTTP: {type(error).__name__}") from error
         finally:
             connection.close()
+
+
+def _refuse_dots(path: Sequence[str]) -> None:
+    """Refuse names by which the API would be asked for something else, even when they are quoted.
+
+    To RabbitMQ `queues/.` is `queues`, those of every vhost, and `vhosts/../permissions` is everybody's permissions.
+    """
+    if not {".", ".."}.isdisjoint(path):
+        raise BrokerError('the management API cannot be asked for what is called "." or "..": choose another name')
 
 
 def _account_of(user: Fields, *grants: Iterable[Grant]) -> Account:

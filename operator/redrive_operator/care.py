@@ -182,7 +182,10 @@ class Care:
                 broker_secret=secret[0],
                 broker_digest=secret[1],
                 replicas=staffing.replicas,
-                settings=WorkloadSettings(consumer_image=self._tools.settings.consumer_image),
+                settings=WorkloadSettings(
+                    consumer_image=self._tools.settings.consumer_image,
+                    trusts_templates=self._tools.settings.trusts_templates,
+                ),
             ),
         )
         workers = self._observe(entry, staffing.replicas, tended, placement)

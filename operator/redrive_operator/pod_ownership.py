@@ -1,8 +1,8 @@
 """What of a worker's pod is the operator's alone, and the sentence for whoever asks for something else.
 
-Refused is only what would break a worker, or what has a field of its own in the object. Whatever is a matter of trust
-(privileges, the node's files and processes, the namespace's Secrets) is for the cluster's own admission: a pod template
-can ask for as much as a Deployment can.
+Refused is only what would break a worker, or what has a field of its own in the object. What is the node's is another
+matter (`pod_safety`). The namespace's Secrets and service accounts are for the cluster's own admission: of those a pod
+template can ask for as much as a Deployment can.
 """
 
 from collections.abc import Mapping

@@ -15,6 +15,7 @@ from typing import Any
 from redrive.spec.fields import mapping
 from redrive_operator.names import APP_CONTAINER
 from redrive_operator.pod_ownership import refuse_owned
+from redrive_operator.pod_safety import refuse_unsafe
 from redrive_operator.raw_pod import Item, items_in, list_of, normal_key, tidy
 
 PATH = "spec.worker.podTemplate"
@@ -29,10 +30,15 @@ _WHOLE = ("startupProbe", "livenessProbe", "readinessProbe")
 Raw = dict[str, Any]
 
 
-def merge_pod_template(template: Mapping[str, Any], planned: Mapping[str, Any]) -> Raw:
-    """Merge a raw template into a planned one; SpecError names what it must not say, or what nobody could read."""
+def merge_pod_template(template: Mapping[str, Any], planned: Mapping[str, Any], *, trusted: bool = False) -> Raw:
+    """Merge a raw template into a planned one; SpecError names what it must not say, or what nobody could read.
+
+    One that is `trusted` may ask for what is the node's.
+    """
     asked = mapping(tidy(template, PATH), PATH)
     refuse_owned(asked, PATH, is_http=_has_app(planned))
+    if not trusted:
+        refuse_unsafe(asked, PATH)
     return _merge_objects(copy.deepcopy({**planned}), asked, PATH)
 
 

@@ -23,6 +23,7 @@ _SERVICE_LINK = "tcp://"
 
 _LONGEST_NAMESPACE = 63
 _LEVELS = ("debug", "info", "warning", "error")
+_STANDARDS = ("baseline", "privileged")
 
 # What an identity may be made of: it becomes a part of an exchange's argument, and is shown to people.
 _IDENTITY = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}")
@@ -41,6 +42,12 @@ class Settings:
     port: int
     log_level: str
     kubeconfig: str | None
+    pod_security: str = "baseline"
+
+    @property
+    def trusts_templates(self) -> bool:
+        """Whether a pod template may ask for what is the node's."""
+        return self.pod_security == "privileged"
 
 
 def read_settings(words: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -63,6 +70,7 @@ def read_settings(words: Sequence[str], environment: Mapping[str, str]) -> Setti
         port=options.port,
         log_level=options.log_level,
         kubeconfig=options.kubeconfig,
+        pod_security=options.pod_security,
     )
 
 
@@ -84,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--threads", type=_whole(1, 64), default=8, help="brokers that are worked on at once")
     add("--port", type=_whole(0, 65535), default=8080, help="where /metrics, /livez and /readyz are")
     add("--log-level", choices=_LEVELS, default="info", help="how much to tell (%(default)s)")
+    add("--pod-security", choices=_STANDARDS, default="baseline", help="what pod templates may ask for (%(default)s)")
     add("--kubeconfig", help="outside a cluster: the file that says where it is (default: KUBECONFIG)")
     return parser
 

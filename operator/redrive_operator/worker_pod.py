@@ -44,11 +44,15 @@ _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSettings:
-    """What the operator is told of workers. `consumer_image` is the runtime of http workers, pulled by that policy."""
+    """What the operator is told of workers. `consumer_image` is the runtime of http workers, pulled by that policy.
+
+    Only where it trusts templates may one ask for what is the node's.
+    """
 
     consumer_image: str
     image_pull_policy: str | None = None
     log_level: str | None = None
+    trusts_templates: bool = False
 
 
 def plan_pod(consumer: Consumer, worker: Worker, *, broker_secret: str, settings: WorkloadSettings) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""A way to a broker that can stop moving without breaking, as a network does that loses every packet."""
+"""A way to a broker that can be slow, or stop moving without breaking, as a network does that loses every packet."""
 
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,11 +12,13 @@ from pathlib import Path
 class StallingProxy:
     """Forwards connections to a port of this machine. `stall` holds everything up, `flow` lets it go on.
 
-    With `tls`, a folder with a server's certificate and key, it speaks TLS with clients, as a load balancer does.
+    Of several ports, the nodes of a cluster, the first that answers is taken. With `tls`, a folder with a server's
+    certificate and key, it speaks TLS with clients, as a load balancer does.
     """
 
-    def __init__(self, port: int, *, tls: Path | None = None) -> None:
-        self._target = port
+    def __init__(self, *ports: int, tls: Path | None = None) -> None:
+        self._targets = ports
+        self._latency = 0.0
         self._context = None if tls is None else ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         if self._context is not None:
             self._context.load_cert_chain(tls / "apiserver.crt", tls / "apiserver.key")
@@ -34,6 +37,10 @@ class StallingProxy:
     def flow(self) -> None:
         """Go on, with what was held up first."""
         self._flowing.set()
+
+    def slow(self, seconds: float) -> None:
+        """Have everything arrive so much later from now on, in either direction; 0 for at once."""
+        self._latency = seconds
 
     def cut(self) -> None:
         """Break every connection."""
@@ -68,7 +75,7 @@ class StallingProxy:
             if self._context is not None:
                 client = self._context.wrap_socket(client, server_side=True)
                 self._sockets.add(client)
-            upstream = socket.create_connection(("127.0.0.1", self._target))
+            upstream = self._connect()
         except OSError:  # nobody is there, or nobody who trusts us
             client.close()
             return
@@ -76,10 +83,17 @@ class StallingProxy:
         self._start(self._pump, client, upstream)
         self._start(self._pump, upstream, client)
 
+    def _connect(self) -> socket.socket:
+        for port in self._targets[:-1]:
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", port))
+        return socket.create_connection(("127.0.0.1", self._targets[-1]))
+
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
                 self._flowing.wait()
+                time.sleep(self._latency)
                 sink.sendall(data)
         self._flowing.wait()
         with suppress(OSError):

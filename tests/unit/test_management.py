@@ -74,6 +74,23 @@ def test_tls_that_does_not_come_about_is_given_up_at_the_deadline(serve):
     assert DEADLINE <= time.monotonic() - begun < DEADLINE + 2
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_name_that_would_lead_the_api_elsewhere_is_never_asked_for(name):
+    """Nobody listens on that port: it is refused before anybody is asked."""
+    nowhere = Endpoint("127.0.0.1", 1, "u", "p")
+    with pytest.raises(BrokerError, match="choose another name"):
+        Management(nowhere, vhost=name).read_queues()
+    for call in (Management(nowhere, vhost="/").delete_user, Management(nowhere, vhost="/").delete_policy):
+        with pytest.raises(BrokerError, match="choose another name"):
+            call(name)
+
+
+@pytest.mark.parametrize("name", ["...", "a.", ".a", "./a", "../a"])
+def test_name_that_only_has_dots_in_it_is_asked_for(name):
+    with pytest.raises(Unreachable):
+        Management(Endpoint("127.0.0.1", 1, "u", "p"), vhost=name).read_queues()
+
+
 def test_host_that_cannot_be_encoded_is_an_error_of_ours():
     with pytest.raises(BrokerError, match="host name"):
         Management(Endpoint("rabbit..svc", 1, "u", "p"), vhost="/").read()

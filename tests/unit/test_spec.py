@@ -331,6 +331,17 @@ def test_a_star_admits_every_exchange_but_redrives_own():
 
 
 @pytest.mark.parametrize(
+    ("allowed", "admitted"),
+    [("*", False), ("amq.*", False), ("amq.rabbitmq.*", True), ("amq.rabbitmq.trace", True), ("amq.rabbitmq", False)],
+)
+def test_what_the_broker_itself_publishes_to_is_admitted_only_by_its_name(allowed, admitted):
+    """With tracing, `amq.rabbitmq.trace` has a copy of every message of the vhost."""
+    spec = {"secretRef": {"name": "a"}, "allowedNamespaces": ["*"], "allowedExchanges": [allowed]}
+    body = {"apiVersion": "redrive.dev/v1alpha1", "kind": "BrokerConnection", "metadata": {"name": "main"}}
+    assert parse_connection({**body, "spec": spec}).admits_exchange("amq.rabbitmq.trace") is admitted
+
+
+@pytest.mark.parametrize(
     ("field", "suggestion"),
     [("maxattempts", "maxAttempts"), ("max_attempts", "maxAttempts"), ("backof", "backoff"), ("rule", "rules")],
 )

@@ -59,6 +59,12 @@ def test_anything_in_the_place_of_anything_raises_nothing_but_spec_errors(data, 
     refuses_or_accepts(PARSERS[good["kind"]], put(good, path, new))
 
 
+def test_field_whose_name_cannot_be_printed_is_refused_with_a_sentence_that_can():
+    with pytest.raises(SpecError, match="is not a field of spec") as caught:
+        parse_consumer({**GOOD[0], "kind": "RetryingConsumer", "spec": {"\ud800": 1}})
+    assert str(caught.value).encode().startswith(rb"spec.\ud800: ")
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_number_too_long_to_print_is_refused_with_a_sentence(sign):
     body = put(GOOD[0], ("spec",), {**GOOD[0]["spec"], "replicas": sign * 10**5000})

@@ -154,6 +154,14 @@ def test_user_may_configure_nothing_and_bind_nothing():
     assert [name for name in names if re.search(permission.read, name)] == ["orders"]
 
 
+def test_no_pattern_of_a_user_lets_a_line_break_follow():
+    _, retry, dead, permission = plan_access(ORDERS, "/")
+    assert not re.search(retry.write, f"{routing_key(timedelta(0), 'shop/orders')}\n")
+    assert not re.search(dead.write, "shop/orders\n")
+    assert not re.search(permission.write, f"{RETRY}\n")
+    assert not re.search(permission.read, "orders\n")
+
+
 @pytest.mark.parametrize("seconds", [0, 0.125, 300, 131_071])
 def test_user_may_ask_for_any_delay_of_its_own_address(seconds):
     _, retry, dead, _ = plan_access(ORDERS, "/")

@@ -213,7 +213,7 @@ class Running:
 
     def kill(self):
         """End it and every process of its own, as a node that goes away would."""
-        for pid in [self.process.pid, *_descendants(self.process.pid)]:
+        for pid in [self.process.pid, *descendants(self.process.pid)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(30)
@@ -231,7 +231,7 @@ class Running:
                 yield told
 
 
-def _descendants(pid):
+def descendants(pid):
     """List the children of a process, and theirs, from /proc."""
     children = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

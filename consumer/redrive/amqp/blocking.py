@@ -20,6 +20,7 @@ from typing import Any
 
 import pika
 from pika import exceptions as foreign
+from pika.adapters.utils import connection_workflow as workflow
 
 from redrive import errors
 from redrive.amqp.batch import BatchPublisher, Sending
@@ -293,7 +294,8 @@ class Amqp:
             raise errors.Unreachable(
                 f"{doing}: {self._where} is there and gave no answer in time: has a queue lost most of its nodes?"
             ) from error
-        except foreign.AMQPConnectionError as error:
+        # Of a broker that takes the connection and says nothing, the library tells in a family of errors of its own.
+        except (foreign.AMQPConnectionError, workflow.AMQPConnectorException) as error:
             raise explain(error, doing=doing, where=self._where, vhost=self._vhost) from error
         except (OSError, ssl.SSLError) as error:
             raise errors.Unreachable(f"{doing}: no connection to {self._where} ({error.strerror or error})") from error

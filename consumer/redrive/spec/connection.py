@@ -14,6 +14,9 @@ _MANAGEMENT_URL = r"https?://[!-\"$-.0->A-~]+(/[!-\"$->A-~]*)?"
 _NAMESPACE = rf"{LABEL}|([a-z0-9][-a-z0-9]*)?\*"
 _HOST_LABEL = r"[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?"
 
+# Logs, events, and with tracing a copy of every message of the vhost, whoever it is for.
+_BROKERS_OWN = "amq.rabbitmq."
+
 _names = text(1, 255)
 _namespaces = text(1, 63, pattern=_NAMESPACE, says='must be a namespace, the beginning of some followed by "*", or "*"')
 
@@ -45,7 +48,11 @@ class BrokerConnection:
         return _admits(self.vhosts, vhost)
 
     def admits_exchange(self, exchange: str) -> bool:
-        return not exchange.startswith("redrive.") and _admits(self.allowed_exchanges, exchange)
+        """Say whether a queue may be bound to it. What the broker itself publishes to must be named as such."""
+        allowed = self.allowed_exchanges
+        if exchange.startswith(_BROKERS_OWN):
+            allowed = tuple(entry for entry in allowed if entry.startswith(_BROKERS_OWN))
+        return not exchange.startswith("redrive.") and _admits(allowed, exchange)
 
 
 def _admits(allowed: tuple[str, ...], name: str) -> bool:

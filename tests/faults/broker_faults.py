@@ -1,0 +1,171 @@
+"""Brokers that are killed, restarted, frozen or short of something; alone, and as nodes of a cluster of three."""
+
+import signal
+from contextlib import ExitStack
+
+from faults.crew import send
+from faults.fault import Fault
+from faults.stage import VHOST
+from workers.bed import QUEUE
+
+from redrive_testbed.shell import wait_until
+
+CONSUMER_TIMEOUT_MS, USUAL_TIMEOUT_MS = 2_000, 1_800_000
+TICK_MS, USUAL_TICK_MS = 1_000, 60_000
+
+
+class BrokerKilled(Fault):
+    """The broker is killed with SIGKILL and started again."""
+
+    name = "broker-killed"
+    lane = "broker"
+    takes_back = True
+    held = 1.0
+
+    def start(self, stage, chance):
+        stage.nodes[0].kill()
+
+    def heal(self, stage):
+        stage.nodes[0].start()
+
+
+class BrokerRestarted(BrokerKilled):
+    """The broker is stopped in order and started again."""
+
+    name = "broker-restarted"
+
+    def start(self, stage, chance):
+        stage.nodes[0].stop()
+
+
+class BrokerFrozen(Fault):
+    """Every process of the broker stands still."""
+
+    name = "broker-frozen"
+    lane = "broker"
+    takes_back = True
+    held = 20.0
+
+    def start(self, stage, chance):
+        self._pids = stage.nodes[0].pids()
+        for pid in self._pids:
+            send(pid, signal.SIGSTOP)
+
+    def heal(self, stage):
+        for pid in self._pids:
+            send(pid, signal.SIGCONT)
+
+
+class MemoryAlarm(Fault):
+    """The broker believes that it is short of memory, and takes nothing."""
+
+    name = "memory-alarm"
+    lane = "broker"
+    held = 15.0
+
+    def start(self, stage, chance):
+        self._alarm = ExitStack()
+        self._alarm.enter_context(self._sound(stage.nodes[0]))
+
+    def heal(self, stage):
+        self._alarm.close()
+
+    def _sound(self, node):
+        return node.memory_alarm()
+
+
+class DiskAlarm(MemoryAlarm):
+    """The broker believes that its disk is nearly full, and takes nothing."""
+
+    name = "disk-alarm"
+
+    def _sound(self, node):
+        return node.disk_alarm()
+
+
+class ConsumerTimeout(Fault):
+    """The broker loses its patience after two seconds with whoever holds a message."""
+
+    name = "consumer-timeout"
+    lane = "broker"
+    takes_back = True
+    held = 20.0
+
+    def start(self, stage, chance):
+        _set_patience(stage.nodes[0], CONSUMER_TIMEOUT_MS, TICK_MS)
+
+    def heal(self, stage):
+        _set_patience(stage.nodes[0], USUAL_TIMEOUT_MS, USUAL_TICK_MS)
+
+
+class NodeKilled(Fault):
+    """One node of three is killed, the one that everybody is connected to, and comes back."""
+
+    name = "node-killed"
+    lane = "broker"
+    takes_back = True
+    held = 15.0
+    nodes = 3
+
+    def start(self, stage, chance):
+        stage.nodes[0].kill()
+
+    def heal(self, stage):
+        stage.nodes[0].start()
+
+
+class NodeFrozen(BrokerFrozen):
+    """One node of three stands still, as if the network around it were gone; the others wait for it."""
+
+    name = "node-frozen"
+    nodes = 3
+
+
+class LeaderChanged(Fault):
+    """The work queue's leader is moved to another node, and to the third one."""
+
+    name = "leader-changed"
+    lane = "broker"
+    takes_back = True
+    nodes = 3
+
+    def start(self, stage, chance):
+        for node in stage.nodes[1:]:
+            _lead(stage.nodes[0], node.settings.node)
+
+
+class MajorityLost(Fault):
+    """Two nodes of three are killed: no quorum queue takes or gives anything. Both come back."""
+
+    name = "majority-lost"
+    lane = "broker"
+    takes_back = True
+    held = 15.0
+    nodes = 3
+
+    def start(self, stage, chance):
+        for node in stage.nodes[:2]:
+            node.kill()
+
+    def heal(self, stage):
+        for node in stage.nodes[:2]:
+            node.launch()
+        for node in stage.nodes[:2]:
+            node.wait_ready()
+
+
+def _lead(asked, node):
+    """Have the work queue be led by a node, and wait until it is."""
+    queue = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{VHOST}">>, queue, <<"{QUEUE}">>))'
+    asked.rabbitmqctl("eval", f"{queue}, rabbit_quorum_queue:transfer_leadership(Queue, '{node}').")
+    leader = lambda: asked.api.get("queues", VHOST, QUEUE).get("leader")  # noqa: E731
+    wait_until(f"{node} does not lead", lambda: leader() == node, within=60)
+
+
+def _set_patience(node, timeout, tick):
+    for setting, value in (("consumer_timeout", timeout), ("channel_tick_interval", tick)):
+        node.rabbitmqctl("eval", f"application:set_env(rabbit, {setting}, {value}).")
+
+
+BROKER_FAULTS = (BrokerKilled, BrokerRestarted, BrokerFrozen, MemoryAlarm, DiskAlarm, ConsumerTimeout)
+CLUSTER_FAULTS = (NodeKilled, NodeFrozen, LeaderChanged, MajorityLost)

@@ -1,0 +1,78 @@
+"""Reads what a trial left behind: notes of the runs, logs of the workers, dead letters, and what still waits."""
+
+import json
+
+from faults.accounting import Letter, Run
+from faults.stage import VHOST
+from workers.bed import QUEUE
+
+from redrive.ladder import ORPHANS
+from redrive.letter import read_death
+from redrive.message import read_message
+
+
+def read_runs(ledger):
+    """Pair beginnings with their ends; the last line may be cut off where a machine died, and no process cuts one."""
+    runs = {}
+    for line in ledger.read_text().splitlines():
+        note = json.loads(line)
+        if "id" in note:
+            facts = {key: note[key] for key in ("attempt", "what", "snoozes", "suspect")}
+            runs[note["run"]] = Run(message=note["id"], began=note["at"], ended=None, **facts)
+        else:
+            run = runs[note["run"]]
+            runs[note["run"]] = Run(**{**_fields(run), "ended": note["at"]})
+    return list(runs.values())
+
+
+def _fields(run):
+    return {name: getattr(run, name) for name in Run.__dataclass_fields__}
+
+
+def read_timeouts(workers):
+    """List the attempts that a worker says it has ended, because they took too long."""
+    return {
+        (line["id"], line["attempt"])
+        for worker in workers
+        for event in ("retry", "dead")
+        for line in worker.lines(event)
+        if line.get("errorType") == "redrive.TimedOut"
+    }
+
+
+def take_letters(bed):
+    """Take the dead letters, so that the queue is empty."""
+    return [
+        Letter(
+            message=message.id,
+            reason=reason and str(reason),
+            attempt=message.attempt,
+            crashes=message.story.crashes,
+        )
+        for message in bed.letters()
+        for reason in [read_death(message.headers).reason]
+    ]
+
+
+def take_waiting(stage):
+    """Take whatever waits in the work queue, among the orphans and in the ladder; say the ids."""
+    found = set()
+    for queue in (name for name, depth in depths(stage).items() if depth):
+        with stage.connect() as amqp:
+            for delivery in amqp.consume(queue, prefetch=500, patience=2):
+                if delivery is None:
+                    break
+                found.add(read_message(delivery, now=None, max_attempts=1, new_id=str).id)
+                amqp.ack(delivery.tag)
+            amqp.cancel()
+    return found
+
+
+def depths(stage):
+    """Count the messages of each queue that can hold something of the consumer's, but for its dead letters."""
+    queues = stage.living.api.get("queues", VHOST)
+    return {
+        queue["name"]: queue.get("messages", 0)
+        for queue in queues
+        if queue["name"] in (QUEUE, ORPHANS) or queue["name"].startswith("redrive.delay.")
+    }

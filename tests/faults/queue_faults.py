@@ -1,0 +1,118 @@
+"""What people do on a broker by hand, or by mistake: queues purged and deleted, limits set, passwords changed."""
+
+import time
+from datetime import timedelta
+
+import pika
+from faults.fault import Fault
+from faults.stage import DELAY_SECONDS, VHOST
+from workers.bed import QUEUE
+
+from redrive.ladder import RETRY, routing_key
+from redrive.properties import Properties
+from redrive.provision import ensure
+from redrive.topology import Owner, Wanted
+
+RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
+NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
+SLEEPERS = 100
+
+# A queue that workers keep up with is empty, and nothing is destroyed with it.
+PILING_UP_SECONDS = 2.0
+
+
+class QueuePurged(Fault):
+    """Somebody empties the work queue. What waited in it is gone, and how many that were is told."""
+
+    name = "queue-purged"
+    lane = "broker"
+
+    def start(self, stage, chance):
+        with stage.crew.away():
+            time.sleep(PILING_UP_SECONDS)
+            connection = pika.BlockingConnection(pika.URLParameters(stage.url))
+            self.destroyed = connection.channel().queue_purge(QUEUE).method.message_count
+            connection.close()
+
+
+class QueueDeleted(Fault):
+    """Somebody deletes the work queue with what is in it. The operator makes it again."""
+
+    name = "queue-deleted"
+    lane = "broker"
+
+    def start(self, stage, chance):
+        with stage.crew.away():
+            time.sleep(PILING_UP_SECONDS)
+            with stage.connect() as amqp:
+                self.destroyed = amqp.delete_queue(QUEUE)
+
+    def heal(self, stage):
+        stage.turn()
+
+
+class RungDeleted(Fault):
+    """Somebody deletes the rung of the ladder that every retry goes by. The operator makes it again."""
+
+    name = "rung-deleted"
+    lane = "broker"
+
+    def start(self, stage, chance):
+        with stage.connect() as amqp:
+            self.destroyed = amqp.delete_queue(RUNG)
+
+    def heal(self, stage):
+        stage.turn()
+
+
+class NeighbourStuck(Fault):
+    """Another consumer's queue takes no more, by somebody's policy, while many of its messages come home.
+
+    It shares the rung with ours. The operator takes its binding away, and gives it back when the limit is gone.
+    """
+
+    name = "neighbour-stuck"
+    lane = "broker"
+    held = 30.0
+
+    def start(self, stage, chance):
+        self._tend(stage)
+        limit = {
+            "pattern": "^neighbour$",
+            "definition": {"max-length": 1, "overflow": "reject-publish"},
+            "apply-to": "queues",
+            "priority": 2_000_000,
+        }
+        stage.living.api.put("policies", VHOST, "limit", body=limit)
+        key = routing_key(timedelta(seconds=DELAY_SECONDS), NEIGHBOUR.address)
+        with stage.connect() as amqp:
+            for _ in range(SLEEPERS):
+                amqp.publish(RETRY, key, b"{}", Properties(delivery_mode=2))
+        self._tend(stage)
+
+    def heal(self, stage):
+        stage.living.api.delete("policies", VHOST, "limit")
+        self._tend(stage)
+
+    def _tend(self, stage):
+        with stage.connect() as amqp:
+            ensure(NEIGHBOUR, owner=Owner("tests"), amqp=amqp, management=stage.management())
+
+
+class PasswordRotated(Fault):
+    """The workers' password is changed and their connections closed; a while later they are given the new one."""
+
+    name = "password-rotated"
+    lane = "broker"
+    takes_back = True
+    held = 5.0
+
+    def start(self, stage, chance):
+        self._url, user = stage.change_password()
+        stage.management().close_connections(user)
+
+    def heal(self, stage):
+        stage.bed.point_to(self._url)
+
+
+QUEUE_FAULTS = (QueuePurged, QueueDeleted, RungDeleted, NeighbourStuck, PasswordRotated)

@@ -1,0 +1,114 @@
+"""What strangers write, given to whoever reads it: any bytes are understood, or refused with the reader's own error.
+
+Each target takes bytes and returns nothing; what it raises is a defect. They know no fuzzer: the unit tests run them.
+"""
+
+import json
+import struct
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from redrive import answers
+from redrive.answers import read_list
+from redrive.broker_secret import KEYS, read_broker_secret
+from redrive.config import read_config, write_config
+from redrive.delivery import Delivery
+from redrive.errors import BadAnswer, BrokerError, SpecError
+from redrive.field_tables import decode_table
+from redrive.ladder import LadderError, read_routing_key, routing_key
+from redrive.letter import read_death
+from redrive.message import is_expired, read_message, welcome_back
+from redrive.outcome import Cause, DeadLetter, DeadReason
+from redrive.properties import Properties
+from redrive.republish import build_again, build_dead_letter, build_requeue, build_suspect
+from redrive.spec import parse_connection, parse_consumer, parse_redrive
+from redrive.topology import Owner, Wanted, plan
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+DEAD = DeadLetter(DeadReason.EXHAUSTED, Cause("shop.Late", "no answer", "Traceback …"))
+READERS = (
+    answers.read_queue,
+    answers.read_exchange,
+    answers.read_binding,
+    answers.read_policy,
+    answers.read_permission,
+    answers.read_topic_permission,
+    answers.read_user,
+    answers.read_password,
+)
+
+
+def headers(data: bytes) -> None:
+    """Read a table of headers as it comes over the wire, and all that is made of it on the way of a message."""
+    table, _ = decode_table(struct.pack(">I", len(data)) + data, 0)  # the broker tells the length, not the publisher
+    _carry(table, data)
+
+
+def _carry(table: dict, body: bytes) -> None:
+    delivery = Delivery(1, "shop", "orders", True, body, Properties(headers=table, message_id="m"))
+    message = welcome_back(read_message(delivery, now=NOW, max_attempts=3, new_id=str))
+    is_expired(message, NOW)
+    read_death(message.headers)
+    for sent in (
+        build_again(message),
+        build_suspect(message),
+        build_requeue(message),
+        build_dead_letter(message, DEAD, now=NOW, pod="orders-1"),
+    ):
+        again = read_message(Delivery(1, "", "", False, body, sent), now=NOW, max_attempts=3, new_id=str)
+        assert again.id == "m"
+
+
+def config(data: bytes) -> None:
+    """Read a worker's config; what was understood is written as it is read."""
+    with suppress(SpecError):
+        found = read_config(data.decode(errors="replace"))
+        assert read_config(write_config(found)) == found
+
+
+def spec(data: bytes) -> None:
+    """Read an object of each kind, and plan what a consumer needs."""
+    body = _json(data)
+    for parse in (parse_connection, parse_redrive):
+        with suppress(SpecError):
+            parse(body)
+    with suppress(SpecError):
+        consumer = parse_consumer(body)
+        assert plan(Wanted.of(consumer), Owner("fuzz"))
+
+
+def management(data: bytes) -> None:
+    """Read an answer of the management API, whatever was asked for."""
+    raw = _json(data)
+    for read in READERS:
+        with suppress(BadAnswer):
+            hash(tuple(read_list(raw, "thing", read)))
+
+
+def secret(data: bytes) -> None:
+    """Read a Secret whose keys have anything in them; no error quotes a value."""
+    parts = data.decode(errors="replace").split("\n---\n")
+    found = dict(zip(KEYS, parts, strict=False))
+    with suppress(BrokerError):
+        made = read_broker_secret(found, vhost="/")
+        assert 0 < made.amqp.port < 65536
+
+
+def key(data: bytes) -> None:
+    """Read a routing key of the ladder; one that is understood can be written again."""
+    found = read_routing_key(data.decode(errors="replace"))
+    if found is not None:
+        delay, address = found
+        assert delay >= timedelta(0)
+        with suppress(LadderError):  # no key is so long, and a broker hands out none
+            assert read_routing_key(routing_key(delay, address)) == found
+
+
+def _json(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+TARGETS = {one.__name__: one for one in (headers, config, spec, management, secret, key)}

@@ -1,0 +1,67 @@
+"""A worker's password is nowhere that others can look: not in `ps`, not in the environment of a process, not in logs,
+metrics or dead letters; neither while all is well, nor when the broker refuses it or is away.
+"""
+
+import urllib.request
+from pathlib import Path
+
+import pytest
+from workers.bed import Bed, descendants, manifest
+
+from redrive_testbed.shell import wait_until
+
+
+@pytest.fixture
+def bed(vhost, tmp_path):
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name))
+    yield bed
+    bed.close()
+
+
+def visible(worker):
+    """Give all that others see of a worker: what runs, with which words and variables, its log and its metrics."""
+    pids = [worker.process.pid, *descendants(worker.process.pid)]
+    seen = [Path(f"/proc/{pid}/{what}").read_bytes().decode() for pid in pids for what in ("cmdline", "environ")]
+    [told] = worker.lines("listening")
+    for path in ("metrics", "readyz", "livez", "nothing"):
+        request = urllib.request.Request(f"http://127.0.0.1:{told['port']}/{path}")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - our own
+                seen.append(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            seen.append(error.read().decode())
+    return "\n".join([*seen, worker.tail()])
+
+
+def test_password_is_nowhere_to_be_seen_while_a_worker_works(bed, vhost):
+    worker = bed.start()
+    bed.publish(["flaky"], do=("fail", "ok"))
+    bed.publish(["hopeless"], do=("reject",))
+    bed.wait_done(["flaky"])
+    wait_until("it is not parked", lambda: bed.dead() == 1, within=30)
+    seen = visible(worker)
+    assert "redrive_messages_total" in seen, "nothing was looked at"
+    assert vhost.password not in seen
+    assert vhost.password not in str(bed.letters())
+
+
+@pytest.mark.parametrize("fault", ["wrong password", "no such vhost user", "nobody listens", "no host", "no port"])
+def test_password_is_nowhere_to_be_seen_when_the_broker_cannot_be_used(fault, bed, vhost):
+    secret = "tr0ub4dor-and-3"
+    url = vhost.amqp_url.replace(vhost.password, secret)
+    host, _, _ = url.partition("@")[2].partition("/")
+    broken = {
+        "wrong password": url,
+        "no such vhost user": url.replace(f"//{vhost.user}:", "//nobody:"),
+        "nobody listens": url.replace(host, "127.0.0.1:1"),
+        "no host": url.replace(host, "no-such-host.invalid:5672"),
+        "no port": url.replace(host, "127.0.0.1:99999"),
+    }[fault]
+    bed.point_to(broken)
+    worker = bed.start()
+    wait_until(
+        lambda: f"no trouble: {worker.tail()}", lambda: "rror" in worker.tail() or worker.lines("broker"), within=60
+    )
+    text = worker.tail() if worker.process.poll() is not None else visible(worker)
+    assert secret not in text
+    assert text

@@ -1,0 +1,242 @@
+"""The account of a trial: it agrees with a ledger that is right, and notices every way in which one can be wrong."""
+
+from dataclasses import replace
+
+import pytest
+from faults.accounting import Disturbance, Findings, Letter, Published, Run, Wrong, account, recovery_seconds
+from faults.scripts import MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
+
+BROKEN = Disturbance("broker-killed", 15.0, 16.0)
+
+
+def run(name, attempt, what, began=10.0, *, ended=True, **facts):
+    return Run(name, attempt, what, began, began + 0.1 if ended else None, **facts)
+
+
+def right():
+    """Give a ledger in which everything is as it should be, and nothing was broken."""
+    published = {name: Published(script, 5.0) for name, script in SCRIPTS.items()}
+    runs, letters = [], []
+    for name, script in SCRIPTS.items():
+        if name == "killer":
+            runs += [run(name, 1, "die", 10.0 + turn, ended=False) for turn in range(MAX_CRASHES)]
+            letters.append(Letter(name, "Crashed", 1, crashes=MAX_CRASHES))
+        elif name == "stumbling":
+            runs += [run(name, 1, "die once", ended=False), run(name, 1, "die once", 11.0, suspect=True)]
+        elif script.is_readable:
+            runs += plainly(name, script, letters)
+        else:
+            letters.append(Letter(name, "Unreadable", 1))
+    return Findings(published, runs, letters, timed_out={("hanging", 1)})
+
+
+def plainly(name, script, letters):
+    attempt, snoozes = 1, 0
+    while True:
+        what = script.steps[min(attempt + snoozes, len(script.steps)) - 1]
+        yield run(name, attempt, what, 10.0 + attempt + snoozes, snoozes=snoozes)
+        if succeeds(what):
+            return
+        if what == "reject":
+            letters.append(Letter(name, "Rejected", attempt))
+            return
+        if what == "snooze":
+            snoozes += 1
+        elif attempt == 3:
+            letters.append(Letter(name, "Exhausted", attempt))
+            return
+        else:
+            attempt += 1
+
+
+def wrongs(found):
+    return {(one.message, one.wrong) for one in account(found).complaints}
+
+
+def without(found, name, attempt=None):
+    gone = lambda one: one.message == name and attempt in (None, one.attempt)  # noqa: E731
+    return replace(
+        found,
+        runs=[one for one in found.runs if not gone(one)],
+        letters=[one for one in found.letters if not (one.message == name and attempt is None)],
+    )
+
+
+def with_letter(found, name, *letters):
+    return replace(found, letters=[*(one for one in found.letters if one.message != name), *letters])
+
+
+def test_right_ledger_adds_up():
+    sum_ = account(right())
+    assert sum_.complaints == ()
+    dead = [name for name, script in SCRIPTS.items() if script.fate != "Handled"]
+    assert (sum_.messages, sum_.handled, sum_.dead) == (len(SCRIPTS), len(SCRIPTS) - len(dead), len(dead))
+    assert (sum_.lost, sum_.repeated, sum_.doubled, sum_.cut_short, sum_.astray) == (0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_message_of_which_nothing_is_found_is_lost(name):
+    found = without(right(), name)
+    assert wrongs(found) == {(name, Wrong.LOST)}
+    assert account(found).lost == 1
+
+
+@pytest.mark.parametrize("name", ["flaky", "hopeless", "snoozing"])
+def test_message_that_ran_and_did_not_come_back_is_lost(name):
+    found = right()
+    first = next(one for one in found.runs if one.message == name)
+    found = without(found, name)
+    assert wrongs(replace(found, runs=[*found.runs, first])) == {(name, Wrong.LOST)}
+
+
+def test_message_that_was_killed_in_its_last_run_is_not_handled():
+    found = without(right(), "plain")
+    assert wrongs(replace(found, runs=[*found.runs, run("plain", 1, "ok", ended=False)])) == {("plain", Wrong.LOST)}
+
+
+def test_message_that_still_waits_is_not_lost():
+    found = replace(without(right(), "flaky"), waiting={"flaky"})
+    assert wrongs(found) == set()
+    assert account(found).waiting == 1
+
+
+def test_what_was_destroyed_by_hand_is_not_lost_but_what_is_missing_beyond_it_is():
+    found = without(without(right(), "plain"), "flaky")
+    purged = [Disturbance("purged", 6.0, 6.0, destroyed=1)]
+    assert account(replace(found, disturbances=purged)).lost == 1
+    assert ("plain", Wrong.LOST) in wrongs(replace(found, disturbances=purged))
+    both = replace(found, disturbances=[replace(purged[0], destroyed=2)])
+    assert account(both).lost == 0
+    assert wrongs(both) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "letter"),
+    [
+        ("plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES)),
+        ("plain", Letter("plain", "Exhausted", 3)),
+        ("plain", Letter("plain", "Expired", 1)),
+        ("plain", Letter("plain", None, 1)),
+        ("flaky", Letter("flaky", "Rejected", 2)),
+        ("flaky", Letter("flaky", "Unreadable", 1)),
+        ("hopeless", Letter("hopeless", "Exhausted", 2)),
+        ("hopeless", Letter("hopeless", "Exhausted", 4)),
+        ("late-rejected", Letter("late-rejected", "Rejected", 1)),
+        ("killer", Letter("killer", "Crashed", 1, crashes=1)),
+        ("malformed", Letter("malformed", "Unreadable", 2)),
+    ],
+)
+def test_letter_with_a_wrong_reason_or_attempt_is_noticed(name, letter):
+    found = with_letter(right(), name, letter)
+    assert (name, Wrong.WRONGLY_PARKED) in wrongs(replace(found, disturbances=[BROKEN]))
+
+
+def test_innocent_that_its_worker_died_of_often_enough_is_counted_as_astray():
+    found = without(right(), "plain")
+    deaths = [run("plain", 1, "ok", 10.0 + turn, ended=False) for turn in range(MAX_CRASHES)]
+    found = replace(found, runs=[*found.runs, *deaths], disturbances=[Disturbance("workers-killed", 9.0, 14.0)])
+    found = with_letter(found, "plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES))
+    assert wrongs(found) == set()
+    assert account(found).astray == 1
+
+
+def test_killer_that_a_dying_worker_held_needs_fewer_deaths_of_its_own():
+    found = right()
+    found = replace(found, runs=[one for one in found.runs if one.message != "killer"])
+    found = replace(found, runs=[*found.runs, *(run("killer", 1, "die", 10.0 + turn, ended=False) for turn in (0, 1))])
+    assert wrongs(found) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, deaths=[4.0])) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, deaths=[11.5])) == set()
+    assert wrongs(replace(found, disturbances=[BROKEN])) == {("killer", Wrong.WRONGLY_PARKED)}
+    assert wrongs(replace(found, disturbances=[replace(BROKEN, takes_back=True)])) == set()
+
+
+def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where_that_was_broken():
+    found = without(right(), "plain")
+    taken = [run("plain", 1, "ok", 10.0 + turn) for turn in range(MAX_CRASHES + 1)]
+    found = replace(found, runs=[*found.runs, *taken], disturbances=[Disturbance("x", 9.0, 14.0)])
+    found = with_letter(found, "plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES))
+    assert wrongs(found) == {("plain", Wrong.WRONGLY_PARKED)}
+    excused = replace(found, disturbances=[Disturbance("x", 9.0, 14.0, takes_back=True)])
+    assert wrongs(excused) == set()
+    assert account(excused).astray == 1
+
+
+@pytest.mark.parametrize(("name", "attempt"), [("flaky", 1), ("flakier", 2), ("hopeless", 1), ("hopeless", 2)])
+def test_attempt_that_nobody_ran_is_noticed(name, attempt):
+    assert (name, Wrong.SKIPPED) in wrongs(without(right(), name, attempt))
+
+
+def test_attempt_that_was_ended_before_it_could_be_noted_is_not_skipped():
+    found = without(right(), "flaky", 1)
+    assert wrongs(replace(found, timed_out={*found.timed_out, ("flaky", 1)})) == set()
+
+
+def test_attempt_that_was_spent_after_a_success_is_noticed_whatever_was_broken():
+    found = replace(right(), disturbances=[BROKEN])
+    found = replace(found, runs=[*found.runs, run("plain", 2, "ok", 20.0)])
+    assert wrongs(found) == {("plain", Wrong.OVERSPENT)}
+
+
+def test_second_run_is_excused_by_what_was_broken_while_the_message_lived():
+    found = right()
+    found = replace(found, runs=[*found.runs, run("plain", 1, "ok", 20.0)])
+    assert wrongs(found) == {("plain", Wrong.REPEATED)}
+    assert wrongs(replace(found, disturbances=[BROKEN])) == set()
+    assert account(replace(found, disturbances=[BROKEN])).repeated == 1
+
+
+@pytest.mark.parametrize("window", [(1.0, 4.0), (30.0, 31.0)])
+def test_second_run_is_not_excused_by_what_was_broken_before_or_after(window):
+    found = right()
+    found = replace(found, runs=[*found.runs, run("plain", 1, "ok", 20.0)])
+    assert wrongs(replace(found, disturbances=[Disturbance("x", *window)])) == {("plain", Wrong.REPEATED)}
+
+
+def test_second_run_is_excused_where_the_publisher_sent_it_twice():
+    found = right()
+    published = {**found.published, "plain": Published(SCRIPTS["plain"], 5.0, sent=2)}
+    assert wrongs(replace(found, published=published, runs=[*found.runs, run("plain", 1, "ok", 20.0)])) == set()
+
+
+def test_run_that_was_cut_short_needs_an_excuse():
+    found = right()
+    found = replace(found, runs=[run("plain", 1, "ok", 9.0, ended=False), *found.runs])
+    assert wrongs(found) == {("plain", Wrong.CUT_SHORT)}
+    excused = replace(found, disturbances=[Disturbance("x", 8.0, 9.5)])
+    assert wrongs(excused) == set()
+    assert account(excused).cut_short == 1
+
+
+def test_second_letter_is_counted_and_needs_an_excuse():
+    letter = Letter("rejected", "Rejected", 1)
+    found = with_letter(right(), "rejected", letter, letter)
+    assert wrongs(found) == {("rejected", Wrong.DOUBLED)}
+    assert wrongs(replace(found, disturbances=[BROKEN])) == set()
+    assert account(replace(found, disturbances=[BROKEN])).doubled == 1
+
+
+def test_message_that_nobody_published_is_noticed():
+    found = right()
+    assert wrongs(replace(found, runs=[*found.runs, run("ghost", 1, "ok")])) == {("ghost", Wrong.UNKNOWN)}
+    assert wrongs(replace(found, letters=[*found.letters, Letter("ghost", "Rejected", 1)])) == {
+        ("ghost", Wrong.UNKNOWN)
+    }
+
+
+def test_malformed_message_that_was_run_is_noticed():
+    found = right()
+    assert wrongs(replace(found, runs=[*found.runs, run("malformed", 1, "ok")])) == {("malformed", Wrong.FORBIDDEN)}
+
+
+def test_recovery_is_counted_to_the_first_message_that_came_after_the_healing():
+    disturbance = Disturbance("x", 1.0, 4.0)
+    assert recovery_seconds(right(), disturbance) == pytest.approx(7.1)
+    assert recovery_seconds(right(), replace(disturbance, healed=5.0)) is None
+
+
+def test_mixture_has_every_script_and_depends_on_the_seed_alone():
+    assert sum(SHARES.values()) == 100
+    assert {script.name for script in mix(100, seeded(1))} == set(SCRIPTS)
+    assert mix(250, seeded(7)) == mix(250, seeded(7))
+    assert mix(250, seeded(7)) != mix(250, seeded(8))

@@ -1,0 +1,42 @@
+"""The figures of trials: kept as they were, added up by fault, and nothing that went wrong is left out."""
+
+from dataclasses import replace
+
+import pytest
+from faults.figures import BEGIN, END, Row, place, read_rows, render, write_row
+
+ROW = Row("4.3.6", "broker-killed", 7, 1020, 0, 0, 3, 1, 2, 0, 0, (4.25,), 9.5, 40.0, "2026-05-01", "python -m faults")
+
+
+def cells(text, fault):
+    [line] = [line for line in text.splitlines() if f" {fault} |" in line]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_row_is_read_as_it_was_written():
+    rows = [ROW, replace(ROW, together=("a", "b"), recoveries=(1.0, None))]
+    assert read_rows("".join(f"{write_row(row)}\n" for row in rows)) == rows
+
+
+def test_runs_of_a_fault_are_added_up():
+    text = render([ROW, replace(ROW, seed=8, lost=2, wrong=3, recoveries=(30.0,), lateness=1.0)])
+    expected = ["4.3.6", "broker-killed", "2", "2,040", "2", "3", "6", "2", "4", "0", "0", "30.0 (30.0)", "9.5"]
+    assert cells(text, "broker-killed") == expected
+
+
+def test_releases_and_faults_have_lines_of_their_own():
+    text = render([ROW, replace(ROW, version="3.10.8"), replace(ROW, fault="disk-alarm", recoveries=(None,))])
+    assert text.count("broker-killed") == 2
+    assert cells(text, "disk-alarm")[-2] == "–"
+
+
+def test_what_was_broken_together_is_told_with_its_seed():
+    text = render([replace(ROW, fault="several together", together=("disk-alarm", "worker-killed"))])
+    assert "RabbitMQ 4.3.6, seed 7: disk-alarm, worker-killed" in text
+
+
+def test_report_stands_between_the_markers_of_its_page_and_nothing_else_is_touched():
+    page = f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n"
+    assert place(page, "new") == f"# Title\n\n{BEGIN}\n\nnew\n{END}\n\nThe end.\n"
+    with pytest.raises(ValueError, match="no place"):
+        place("# Title\n", "new")

@@ -1,0 +1,121 @@
+"""A pod template gets nothing of the node's: everything that the Baseline standard forbids is refused at its place."""
+
+import pytest
+from workload_bed import COMMAND, EVERYTHING, HTTP, PYTHON, build, consumer, pod, template_of
+
+from redrive.errors import SpecError
+from redrive_operator.settings import read_settings
+from redrive_operator.workload import WorkloadSettings
+
+SPEC = "spec.worker.podTemplate.spec"
+SOCKET = {"name": "docker", "hostPath": {"path": "/var/run/docker.sock"}}
+
+
+def refusal(call, *arguments, **options):
+    with pytest.raises(SpecError) as caught:
+        call(*arguments, **options)
+    return caught.value
+
+
+OF_THE_POD = {
+    "hostPID": {"hostPID": True},
+    "hostIPC": {"hostIPC": True},
+    "hostNetwork": {"hostNetwork": True},
+    "volumes[0].hostPath": {"volumes": [SOCKET]},
+    "volumes[1].hostPath": {"volumes": [{"name": "scratch", "emptyDir": {}}, {**SOCKET, "emptyDir": {}}]},
+    "securityContext.seccompProfile.type": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "securityContext.appArmorProfile.type": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
+    "securityContext.seLinuxOptions.type": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
+    "securityContext.seLinuxOptions.role": {"securityContext": {"seLinuxOptions": {"role": "sysadm_r"}}},
+    "securityContext.windowsOptions.hostProcess": {"securityContext": {"windowsOptions": {"hostProcess": True}}},
+    "securityContext.sysctls[0].name": {"securityContext": {"sysctls": [{"name": "kernel.core_pattern"}]}},
+}
+
+OF_A_CONTAINER = {
+    "securityContext.privileged": {"securityContext": {"privileged": True}},
+    "securityContext.procMount": {"securityContext": {"procMount": "Unmasked"}},
+    "securityContext.capabilities.add[0]": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
+    "securityContext.capabilities.add[1]": {"securityContext": {"capabilities": {"add": ["CHOWN", "ALL"]}}},
+    "securityContext.seLinuxOptions.user": {"securityContext": {"seLinuxOptions": {"user": "system_u"}}},
+    "securityContext.seccompProfile.type": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "securityContext.windowsOptions.hostProcess": {"securityContext": {"windowsOptions": {"hostProcess": True}}},
+    "ports[0].hostPort": {"ports": [{"containerPort": 80, "hostPort": 80}]},
+}
+
+OF_A_FURTHER_CONTAINER = {
+    "livenessProbe.httpGet.host": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}},
+    "startupProbe.tcpSocket.host": {"startupProbe": {"tcpSocket": {"host": "10.0.0.1", "port": 22}}},
+    "lifecycle.preStop.httpGet.host": {"lifecycle": {"preStop": {"httpGet": {"host": "10.0.0.1", "port": 80}}}},
+}
+
+
+@pytest.mark.parametrize("path", OF_THE_POD)
+def test_what_is_the_nodes_is_refused_to_the_pod(path):
+    assert refusal(pod, spec=OF_THE_POD[path]).path == f"{SPEC}.{path}"
+
+
+@pytest.mark.parametrize("runner", [PYTHON, COMMAND, HTTP], ids=["python", "command", "http"])
+@pytest.mark.parametrize("path", OF_A_CONTAINER)
+def test_what_is_the_nodes_is_refused_to_the_worker(path, runner):
+    worker = {"name": "worker", **OF_A_CONTAINER[path]}
+    assert refusal(pod, runner, {"containers": [worker]}).path == f"{SPEC}.containers[0].{path}"
+
+
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+@pytest.mark.parametrize("path", [*OF_A_CONTAINER, *OF_A_FURTHER_CONTAINER])
+def test_what_is_the_nodes_is_refused_to_any_other_container(path, field):
+    other = {"name": "other", "image": "x", **{**OF_A_CONTAINER, **OF_A_FURTHER_CONTAINER}[path]}
+    plain = {"name": "plain", "image": "x"}
+    assert refusal(pod, PYTHON, {field: [plain, other]}).path == f"{SPEC}.{field}[1].{path}"
+
+
+def test_container_that_is_attached_later_is_looked_at_too():
+    other = {"name": "shell", "image": "x", "securityContext": {"privileged": True}}
+    path = f"{SPEC}.ephemeralContainers[0].securityContext.privileged"
+    assert refusal(pod, spec={"ephemeralContainers": [other]}).path == path
+
+
+def test_sidecar_of_an_http_worker_is_looked_at_too():
+    app = {"name": "app", "securityContext": {"privileged": True}}
+    path = f"{SPEC}.initContainers[0].securityContext.privileged"
+    assert refusal(pod, HTTP, {"initContainers": [app]}).path == path
+
+
+@pytest.mark.parametrize("profile", ["unconfined", ""])
+def test_apparmor_by_its_old_annotation_is_looked_at_too(profile):
+    note = {"container.apparmor.security.beta.kubernetes.io/worker": profile}
+    made = consumer(template={"metadata": {"annotations": note}})
+    assert refusal(build, made).path == "spec.worker.podTemplate.metadata.annotations"
+
+
+SAFE = [
+    {"securityContext": {"privileged": False, "procMount": "Default", "capabilities": {"add": ["NET_BIND_SERVICE"]}}},
+    {"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "a"}}},
+    {"securityContext": {"seLinuxOptions": {"type": "container_t", "level": "s0:c1"}}},
+    {"ports": [{"containerPort": 80, "hostPort": 0}]},
+]
+
+
+@pytest.mark.parametrize("asked", SAFE, ids=str)
+def test_what_the_standard_allows_is_taken(asked):
+    [_, other] = pod(spec={"containers": [{"name": "other", "image": "x", **asked}]})["containers"]
+    assert other == {"name": "other", "image": "x", **asked}
+
+
+@pytest.mark.parametrize("runner", [PYTHON, COMMAND, HTTP], ids=["python", "command", "http"])
+def test_everything_that_a_person_usually_asks_for_is_taken(runner):
+    build(consumer(runner, template=EVERYTHING))
+
+
+@pytest.mark.parametrize("path", [path for path in OF_THE_POD if path != "hostNetwork"])
+def test_platforms_team_may_lift_it(path):
+    made = consumer(template={"spec": OF_THE_POD[path]})
+    settings = WorkloadSettings("redrive/consumer:1", trusts_templates=True)
+    assert template_of(build(made, settings=settings))["spec"]
+
+
+@pytest.mark.parametrize(
+    ("words", "trusted"), [([], False), (["--pod-security=baseline"], False), (["--pod-security=privileged"], True)]
+)
+def test_templates_are_trusted_only_by_a_setting(words, trusted):
+    assert read_settings(words, {}).trusts_templates is trusted
