@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 
+from redrive.amqp import Amqp
+from redrive.errors import NotAccepted
 from redrive.letters.going_back import Left
 from redrive.letters.letter import Letter, read_letter
 from redrive.letters.looking import Pass
-
-from redrive.amqp import Amqp
-from redrive.errors import NotAccepted
 from redrive.spec import RedriveAction
 from redrive_operator.redriving.choosing import Choosing
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from redrive.letters.pace import Pace
-
 from redrive.errors import BrokerError, NotAccepted
+from redrive.letters.pace import Pace
 from redrive_operator.redriving.course import Move
 
 L = TypeVar("L")
