@@ -109,11 +109,14 @@ def test_lent_broker_gives_each_consumer_a_user_that_may_do_what_it_must_and_no_
     assert user.startswith(f"redrive/{shop.name}/orders/")
     assert api.get("users", user)["tags"] in ([], "")
     permission = api.get("permissions", vhost, user)
-    assert (permission["configure"], permission["read"]) == ("^$", "^orders$")
-    assert permission["write"] == r"^redrive\.(retry|dead)$"
+    assert (permission["configure"], permission["read"]) == ("^$", r"^orders$(?!\n)")
+    assert permission["write"] == r"^redrive\.(retry|dead)$(?!\n)"
     topics = {each["exchange"]: each["write"] for each in api.get("topic-permissions", vhost, user)}
     address = f"{shop.name}/orders".replace("-", r"\-")
-    assert topics == {"redrive.retry": rf"^([0-9a-f]\.){{5}}{address}$", "redrive.dead": f"^{address}$"}
+    assert topics == {
+        "redrive.retry": rf"^([0-9a-f]\.){{5}}{address}$(?!\n)",
+        "redrive.dead": rf"^{address}$(?!\n)",
+    }
     assert [each["vhost"] for each in api.get("users", user, "permissions")] == [vhost]
 
     shop.publish({"lent": {"succeeds_on": 2}, "void": {"rejected": True}})
