@@ -86,6 +86,8 @@ def requeue(
 
     Example: redrive orphans requeue orders --address shop/old-orders --to orders
     """
+    if address is None and whose.name is None and whose.file is None and (to is None or which == Which()):
+        raise Misuse("nobody can tell whose orphans are meant: name a consumer, or give --address NAMESPACE/NAME")
     with reach(whose, purpose="orphans requeue", anybody=to is not None) as reached:
         home = to or reached.home
         order = Order(

@@ -236,6 +236,18 @@ def test_orphans_are_listed_put_back_and_deleted(ready, typed, typed_here):
     settled(ready, ORPHANS, 0)
 
 
+def test_orphans_of_others_are_not_put_into_a_queue_that_is_not_theirs(ready, typed, typed_here):
+    for number, address in enumerate(["shop/orders", "shop/payments", "bank/payments"]):
+        properties = Properties(message_id=f"m{number}", delivery_mode=2)
+        ready.publish(ORPHANS, routing_key(timedelta(seconds=1), address), b"m", properties)
+    for done in (typed("orphans", "requeue"), typed_here("orphans", "requeue", "--to", HOME)):
+        assert (done.returncode, "--address" in done.stderr) == (2, True), done
+    settled(ready, HOME, 0)
+    assert typed_here("orphans", "requeue", "--to", HOME, "--id", "m1").returncode == 0
+    settled(ready, HOME, 1)
+    settled(ready, ORPHANS, 2)
+
+
 def test_messages_are_published_from_a_word_a_line_and_a_file(ready, typed, tmp_path):
     assert typed("publish", '{"a": 1}', "--header", "tenant=a", "--id", "one").returncode == 0
     assert typed("publish", "--lines", "-", stdin="x\ny\n").returncode == 0
