@@ -76,6 +76,7 @@ class World:
         self.held = set()  # by operators, by identity
         self.hidden = 0  # so many from the front are in other hands
         self.accepts = True
+        self.slowness = 0.0  # seconds that it takes to be handed some letters
         self.moments = {}  # when so many had been put back
         self._planned = {}
 
@@ -157,6 +158,7 @@ class InHand:
     def take(self):
         """Take what nobody else holds, as long as it was there when this began."""
         self.world.tick()
+        self.world.seconds += self.world.slowness
         free = [letter for letter in self.world.dead[self.world.hidden :] if id(letter) not in self.world.held]
         taken = free[: min(WINDOW, self._total - self._seen)]
         self._seen += len(taken)
