@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from letter_bed import DEAD_QUEUE, HOME, bury, ids_in, names, prepare, seen_in, settled
 
 from redrive.ladder import ORPHANS, routing_key
 from redrive.properties import Properties
+from redrive.topology import DEAD
 from redrive_cli.main import main
 from redrive_testbed.shell import wait_until
 
@@ -111,6 +112,24 @@ def test_deleted_letters_can_be_put_back_from_the_copy(ready, typed, tmp_path):
     after = seen_in(ready, DEAD_QUEUE)
     assert {one.properties.message_id: one.body for one in after} == before
     assert {one.properties.headers["tenant"] for one in after} == {"a"}
+
+
+def test_copy_of_a_letter_that_a_stranger_wrote_can_be_put_back(ready, typed, tmp_path):
+    deep = []
+    for _ in range(70):
+        deep = [deep]
+    odd = {"deep": deep, "late": datetime(9999, 6, 1, tzinfo=UTC), "tenant": "a"}
+    properties = Properties(message_id="odd", delivery_mode=2, headers=odd, timestamp=2**64 - 1)
+    ready.publish(DEAD, "shop/orders", b"odd", properties)
+    bury(ready, 3)
+    copy = tmp_path / "copy.ndjson"
+    assert typed("dead", "delete", "--all", "--yes", "--export", copy).returncode == 0
+    done = typed("dead", "import", copy)
+    assert done.returncode == 0, done.stderr
+    found = {one.properties.message_id: one for one in seen_in(ready, DEAD_QUEUE)}
+    assert sorted(found) == ["m0", "m1", "m2", "odd"]
+    headers = found["odd"].properties.headers
+    assert (headers["tenant"], sorted(headers["redrive-dropped"].split(","))) == ("a", ["deep", "late"])
 
 
 def test_file_with_one_bad_line_puts_nothing_in(ready, typed, tmp_path):
