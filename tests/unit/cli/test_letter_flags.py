@@ -69,6 +69,8 @@ def test_all_flags_together_must_fit():
         ({"header": ["=x"]}, "names no header"),
         ({"body": ["=5"]}, "--body: "),
         ({"body_regex": "("}, "--body-regex: '(' is no regular expression"),
+        ({"body_regex": ""}, "--body-regex is empty"),
+        ({"ids": ["m-1", ""]}, "--id is empty"),
         ({"min_attempts": 3, "max_attempts": 2}, "no letter could fit"),
     ],
 )
@@ -112,6 +114,8 @@ def test_fields_of_a_group_are_options_of_their_own():
         ("dead", "list"),
         ("dead", "delete", "--queue", "orders", "--broker", "amqp://u:p@h"),
         ("dead", "delete", "--all", "--reason", "Crashed", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "delete", "--body-regex", "", "--yes", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "delete", "--id", "", "--yes", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "requeue", "--edit", "--dry-run", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "list", "--body-regex", "(", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "list", "--queue", "redrive.dead.x", "--broker", "amqp://u:p@h"),
