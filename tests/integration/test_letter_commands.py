@@ -132,6 +132,17 @@ def test_copy_of_a_letter_that_a_stranger_wrote_can_be_put_back(ready, typed, tm
     assert (headers["tenant"], sorted(headers["redrive-dropped"].split(","))) == ("a", ["deep", "late"])
 
 
+def test_letters_are_put_in_from_a_pipe_with_a_name(ready, typed, tmp_path):
+    bury(ready, 5)
+    copy, pipe = tmp_path / "copy.ndjson", tmp_path / "pipe"
+    assert typed("dead", "delete", "--all", "--yes", "--export", copy).returncode == 0
+    os.mkfifo(pipe)
+    with subprocess.Popen(["dd", f"if={copy}", f"of={pipe}", "status=none"]):
+        done = typed("dead", "import", pipe)
+    assert (done.returncode, done.stderr.startswith("5 letters")) == (0, True), done
+    settled(ready, DEAD_QUEUE, 5)
+
+
 def test_file_with_one_bad_line_puts_nothing_in(ready, typed, tmp_path):
     bury(ready, 2)
     lines = typed("dead", "export").stdout
