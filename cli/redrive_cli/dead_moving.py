@@ -99,7 +99,7 @@ def delete(
     with reach(whose, purpose="dead delete") as reached:
         order = _order(reached, RedriveAction.DELETE, choice, How(limit=limit, dry_run=dry_run))
         if not yes and not dry_run:
-            order = replace(order, limit=ask_first(reached, reached.dead, order, _dead_letters(reached)))
+            order = ask_first(reached, reached.dead, order, _dead_letters(reached))
         if export is None or dry_run:
             result = run(reached, reached.dead, order, "deleting")
         else:

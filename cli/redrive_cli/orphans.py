@@ -4,7 +4,6 @@ The operator brings those of a living consumer home by itself. What is left is o
 queue cannot be bound: for a person to look at, to put somewhere, or to delete.
 """
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -122,7 +121,7 @@ def delete(
     with reach(whose, purpose="orphans delete", anybody=True) as reached:
         order = Order(RedriveAction.DELETE, choice or _anything, limit=limit, dry_run=dry_run)
         if not yes and not dry_run:
-            order = replace(order, limit=ask_first(reached, ORPHANS, order, WHAT))
+            order = ask_first(reached, ORPHANS, order, WHAT)
         conclude(WHAT, run(reached, ORPHANS, order, "deleting"), order, output, selected=choice is not None)
 
 

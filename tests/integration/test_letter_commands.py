@@ -15,6 +15,7 @@ from letter_bed import DEAD_QUEUE, HOME, bury, ids_in, names, prepare, seen_in, 
 
 from redrive.ladder import ORPHANS, routing_key
 from redrive.properties import Properties
+from redrive.story import write_time
 from redrive.topology import DEAD
 from redrive_cli.main import main
 from redrive_testbed.shell import wait_until
@@ -173,6 +174,19 @@ def test_canaries_that_are_all_there_is_are_enough(ready, typed):
     bury(ready, 6)
     done = typed("dead", "requeue", "--reason", "Rejected", "--canary", "2", "--canary-wait", "1s")
     assert (done.returncode, done.stdout.startswith("2 of 6 dead letters")) == (0, True), done
+
+
+def test_letter_that_was_not_there_when_it_was_asked_is_not_deleted(ready, typed, monkeypatch):
+    bury(ready, 3)
+
+    def answer_when_others_have_died(_question, **_):
+        assert typed("dead", "requeue").returncode == 0
+        bury(ready, 3, start=10, **{"redrive-dead-at": write_time(datetime.now(UTC))})
+        return True
+
+    monkeypatch.setattr("redrive_cli.mover.typer.confirm", answer_when_others_have_died)
+    typed("dead", "delete", "--all")
+    assert ids_in(ready, DEAD_QUEUE) == names(13, start=10)
 
 
 def test_dry_run_with_a_canary_counts_all_of_them(ready, typed):
