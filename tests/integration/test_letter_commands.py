@@ -176,6 +176,20 @@ def test_canaries_that_are_all_there_is_are_enough(ready, typed):
     assert (done.returncode, done.stdout.startswith("2 of 6 dead letters")) == (0, True), done
 
 
+def test_canary_that_dies_after_it_was_watched_is_not_put_back_again(ready, typed, monkeypatch):
+    bury(ready, 6)
+
+    def watch_until_one_dies_at_last(_amqp, _queue, ids, **_):
+        assert sorted(ids) == ["m0", "m1"]
+        bury(ready, 1, **{"redrive-redrives": 1})
+        return frozenset()
+
+    monkeypatch.setattr("redrive_cli.dead_moving.watch", watch_until_one_dies_at_last)
+    assert typed("dead", "requeue", "--canary", "2").returncode == 0
+    assert sorted(ids_in(ready, HOME)) == names(6)
+    assert ids_in(ready, DEAD_QUEUE) == ["m0"]
+
+
 def test_letter_that_was_not_there_when_it_was_asked_is_not_deleted(ready, typed, monkeypatch):
     bury(ready, 3)
 
