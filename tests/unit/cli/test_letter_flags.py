@@ -164,6 +164,16 @@ def test_body_that_is_saved_unchanged_is_the_same_to_the_byte(monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize(
+    "other",
+    ["12345678901234567.89", "0.1000000000000000055", "1e400", '"\\ud800"', '2, "b": 3'],
+    ids=["many digits", "a fraction", "a large one", "half a character", "a name twice"],
+)
+def test_what_was_not_changed_in_the_editor_stays_as_it_was(monkeypatch, tmp_path, other):
+    editing(monkeypatch, tmp_path, 'sed -i s/old/new/ "$1"')
+    assert edit_body(f'{{"a":"old","b":{other}}}'.encode()) == f'{{"a":"new","b":{other}}}'.encode()
+
+
+@pytest.mark.parametrize(
     ("script", "kind", "sentence"),
     [('echo "{" > "$1"', Misuse, "no JSON any more"), ("exit 3", CliError, "ended with 3")],
 )
