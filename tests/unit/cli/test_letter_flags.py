@@ -134,6 +134,13 @@ def test_what_must_be_changed_first_is_one_sentence_and_two(typed, words):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("flags", [("--id", "\udcff"), ("--content-type", "\udcff"), ("--header", "\udcff=1")])
+def test_bytes_that_are_no_text_are_refused_with_a_sentence(typed, flags):
+    done = typed("publish", "--queue", "q", "body", *flags, "--broker", "amqp://u:p@127.0.0.1:1")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {flags[0]} is no text in UTF-8, which AMQP cannot carry\n"
+
+
 def test_broker_that_is_not_there_is_one_sentence_and_one(typed):
     done = typed("dead", "list", "--queue", "q", "--broker", "amqp://u:p@127.0.0.1:1")
     assert done.returncode == 1
