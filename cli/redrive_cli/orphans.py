@@ -55,17 +55,17 @@ def list_orphans(
         stoppable() as keep_going,
         look(reached.amqp, ORPHANS, reading=reached.reading) as looked,
     ):
-        found: list[Letter] = []
+        found: list[Any] = []  # without the bodies, which may be more than memory holds
         for letter in letters_of(looked, choice, keep_going, "looking"):
-            found.append(letter)
+            found.append(_as_json(letter) if terminal.for_programs else _row(letter, now))
             if limit and len(found) >= limit:
                 break
     if not keep_going():
         raise typer.Exit(INTERRUPTED)
     if terminal.for_programs:
-        terminal.show_data([_as_json(letter) for letter in found])
+        terminal.show_data(found)
     elif found:
-        terminal.table(("id", "consumer", "due", ">attempt", "error"), (_row(letter, now) for letter in found))
+        terminal.table(("id", "consumer", "due", ">attempt", "error"), found)
     if not found and choice is not None and looked.total:
         raise CliError(f"none of the {looked.total:,} orphans fits what was asked for")
     note(f"{len(found):,} of {looked.total:,} orphans are shown" if looked.total else "there are no orphans")
