@@ -76,6 +76,8 @@ class World:
         self.held = set()  # by operators, by identity
         self.hidden = 0  # so many from the front are in other hands
         self.accepts = True
+        self.room = None  # so many the work queue takes until it is worked off
+        self.slowness = 0.0  # seconds that it takes to be handed some letters
         self.moments = {}  # when so many had been put back
         self._planned = {}
 
@@ -151,12 +153,14 @@ class Shelf:
 class InHand:
     def __init__(self, world, choosing):
         self.world, self.choosing = world, choosing
+        self.refused = False
         self.holding = set()
         self._total, self._seen = len(world.dead) - world.hidden - len(world.held), 0
 
     def take(self):
         """Take what nobody else holds, as long as it was there when this began."""
         self.world.tick()
+        self.world.seconds += self.world.slowness
         free = [letter for letter in self.world.dead[self.world.hidden :] if id(letter) not in self.world.held]
         taken = free[: min(WINDOW, self._total - self._seen)]
         self._seen += len(taken)
@@ -173,6 +177,7 @@ class InHand:
         if self.choosing.redrive.action is RedriveAction.REQUEUE:
             if not world.accepts:
                 raise NotAccepted("the queue is full")
+            letters = self._that_fit(letters)
             for letter in letters:
                 world.tick()
                 sending = self.choosing.send(letter, "orders", frame_max=FRAME)
@@ -187,6 +192,13 @@ class InHand:
 
     def wait(self, seconds):
         self.world.seconds += seconds
+
+    def _that_fit(self, letters):
+        room = len(letters) if self.world.room is None else max(0, self.world.room - len(self.world.work))
+        self.refused = self.refused or room < len(letters)
+        if not room:
+            raise NotAccepted("the queue is full")
+        return letters[:room]
 
 
 class Operator:

@@ -75,13 +75,13 @@ def import_letters(
 ) -> None:
     """Put the letters of a file into the dead letters again, with their whole story; their retention begins anew.
 
-    A file is read to its end before the first letter is published; standard input cannot be.
+    A file is read to its end before the first letter is published; standard input, or a pipe, cannot be.
 
     Example: redrive dead import orders orders.ndjson
     """
     whose, name = sort_words(whose, source)
     path = Path(name or STANDARD)
-    count = _check(path) if path != STANDARD or dry_run else None
+    count = None if _is_read_once(path) and not dry_run else _check(path)
     if dry_run:
         note(f"{count:,} letters can be put in")
         return
@@ -97,6 +97,11 @@ def import_letters(
         except BadLine as error:
             raise Misuse(f"{path}: {error}; {done:,} letters were put in before it") from error
     note(f"{done:,} letters put into the dead letters of {reached.whose}")
+
+
+def _is_read_once(path: Path) -> bool:
+    """Say whether what was read is gone: of a pipe, which `<(zcat letters.gz)` is too."""
+    return path == STANDARD or (path.exists() and not path.is_file())
 
 
 def _check(source: Path) -> int:

@@ -1,5 +1,6 @@
 """`redrive dead requeue` and `delete`: chosen letters leave, slowly if asked, and never before they are safe."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from redrive.letters import EVERYTHING, MOST_REDRIVES, Choice, Order, Progress, chooser, move, watch
+from redrive.letters import EVERYTHING, MOST_REDRIVES, Choice, Letter, Order, Progress, chooser, every, move, watch
 from redrive.spec.redrive import RedriveAction
 from redrive_cli.editing import edit_one
 from redrive_cli.errors import CliError, Misuse
@@ -64,12 +65,14 @@ def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.
             order = replace(edit_one(reached, order), limit=1)
         tried = Progress(0)
         if how.canary and not how.dry_run:
-            tried = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
+            tried, ids = _try_first(reached, order, how.canary, 0.0 if seconds is None else seconds.total_seconds())
             left = None if order.limit is None else order.limit - tried.moved
             if left == 0 or tried.moved < how.canary:
                 conclude(_dead_letters(reached), tried, order, output, selected=choice is not None)
                 return
-            order = replace(order, limit=left)
+            order = replace(
+                order, limit=left, choose=every([order.choose, lambda letter: not _died_again(letter, ids)])
+            )
         result = _add(tried, run(reached, reached.dead, order, "putting back"))
         conclude(_dead_letters(reached), result, order, output, selected=choice is not None)
 
@@ -99,7 +102,7 @@ def delete(
     with reach(whose, purpose="dead delete") as reached:
         order = _order(reached, RedriveAction.DELETE, choice, How(limit=limit, dry_run=dry_run))
         if not yes and not dry_run:
-            order = replace(order, limit=ask_first(reached, reached.dead, order, _dead_letters(reached)))
+            order = ask_first(reached, reached.dead, order, _dead_letters(reached))
         if export is None or dry_run:
             result = run(reached, reached.dead, order, "deleting")
         else:
@@ -121,8 +124,8 @@ def _order(reached: Reached, action: RedriveAction, choice: Choice | None, how: 
     )
 
 
-def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Progress:
-    """Put the first few back and watch them; CliError when one of them dies again."""
+def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> tuple[Progress, frozenset[str]]:
+    """Put the first few back and watch them, and tell their ids; CliError when one of them dies again."""
     ids: list[str] = []
     progress = Progress(0)
     few = replace(order, limit=min(count, order.limit or count))
@@ -130,7 +133,7 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
         for progress in move(reached.amqp, reached.dead, few, reading=reached.reading, keep_going=keep_going):
             ids += progress.moved_ids
         if not ids:
-            return progress
+            return progress, frozenset()
         note(f"put back {len(ids)} to try; watching them for {seconds:g} s")
         died = watch(reached.amqp, reached.dead, ids, seconds=seconds, reading=reached.reading, keep_going=keep_going)
         if not keep_going():
@@ -140,7 +143,12 @@ def _try_first(reached: Reached, order: Order, count: int, seconds: float) -> Pr
             f"{len(died)} of the first {len(ids)} died again ({', '.join(sorted(died)[:3])}): stopped, the rest is "
             "where it was; look at one with `redrive dead show`"
         )
-    return progress
+    return progress, frozenset(ids)
+
+
+def _died_again(letter: Letter, ids: Collection[str]) -> bool:
+    """Say whether it is one of the first few after all, which died when nobody watched any more."""
+    return letter.redrives > 0 and letter.id in ids
 
 
 def _add(first: Progress, rest: Progress) -> Progress:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 from redrive.letters import Letter, Order, look, read_letter
@@ -71,10 +72,18 @@ def _find_one(reached: Reached, order: Order) -> Letter:
 
 
 def _prettify(text: str) -> tuple[str, bool]:
+    """Say how a body is shown, and whether it is JSON. That is made readable only where nothing in it changes."""
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n", True
+        pretty = json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+        same = _read_exactly(pretty.encode(errors="replace")) == _read_exactly(text)
     except (ValueError, RecursionError):
         return text, False
+    return pretty if same else text, True
+
+
+def _read_exactly(text: str | bytes) -> object:
+    """Read JSON with every digit of its numbers, and with names that are there twice."""
+    return json.loads(text, parse_float=Decimal, object_pairs_hook=tuple)
 
 
 def _run_editor(text: str, suffix: str) -> str:

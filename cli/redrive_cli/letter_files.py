@@ -38,7 +38,10 @@ class LetterFile:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if self._path != STANDARD:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:  # what could not be written before cannot be now
+                raise self._full(error) from error
         if not self.count and self._path != STANDARD:
             self._path.unlink(missing_ok=True)
 

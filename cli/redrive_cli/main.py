@@ -28,6 +28,7 @@ from redrive_cli.orphans import app as orphans
 from redrive_cli.pausing import pause, resume
 from redrive_cli.publish import publish
 from redrive_cli.status import status
+from redrive_cli.terminal import note
 from redrive_cli.top import top
 
 # Tracebacks that show the values of variables would show passwords.
@@ -86,7 +87,7 @@ def main() -> None:
     try:
         app(prog_name=find_name(sys.argv[0]))
     except (CliError, RedriveError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        note(f"error: {error}")  # which may name what a stranger has written
         sys.exit(exit_code(error))
     except BrokenPipeError:  # whoever read it has gone; the interpreter would complain when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

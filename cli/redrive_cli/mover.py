@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import typer
 
-from redrive.letters import Order, Progress, move
+from redrive.letters import Letter, Order, Progress, move
 from redrive.spec.redrive import RedriveAction
 from redrive_cli.errors import CliError
 from redrive_cli.letter_reach import Reached
@@ -29,9 +30,18 @@ def run(reached: Reached, queue: str, order: Order, doing: str) -> Progress:
     return progress
 
 
-def ask_first(reached: Reached, queue: str, order: Order, what: str) -> int:
-    """Count what would be deleted, and ask; nothing beyond that number is deleted."""
-    counted = run(reached, queue, replace(order, dry_run=True), "counting")
+def ask_first(reached: Reached, queue: str, order: Order, what: str) -> Order:
+    """Count what would be deleted, and ask; order that nothing beyond that number, and nothing newer, is deleted."""
+    newest = datetime.min.replace(tzinfo=UTC)
+
+    def choose(letter: Letter) -> bool:
+        nonlocal newest
+        chosen = order.choose(letter)
+        if chosen and letter.dead_at is not None:
+            newest = max(newest, letter.dead_at)
+        return chosen
+
+    counted = run(reached, queue, replace(order, choose=choose, dry_run=True), "counting")
     if not counted.chosen:
         raise CliError(_say_nothing(counted, what))
     try:
@@ -40,7 +50,7 @@ def ask_first(reached: Reached, queue: str, order: Order, what: str) -> int:
         raise CliError("nobody answered, and nothing was deleted: say --yes where nobody can be asked") from error
     if not agreed:
         raise CliError("nothing was deleted")
-    return counted.chosen
+    return replace(order, limit=counted.chosen, until=newest)
 
 
 def conclude(what: str, result: Progress, order: Order, output: Format, *, selected: bool) -> None:

@@ -4,7 +4,6 @@ The operator brings those of a living consumer home by itself. What is left is o
 queue cannot be bound: for a person to look at, to put somewhere, or to delete.
 """
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -56,17 +55,17 @@ def list_orphans(
         stoppable() as keep_going,
         look(reached.amqp, ORPHANS, reading=reached.reading) as looked,
     ):
-        found: list[Letter] = []
+        found: list[Any] = []  # without the bodies, which may be more than memory holds
         for letter in letters_of(looked, choice, keep_going, "looking"):
-            found.append(letter)
+            found.append(_as_json(letter) if terminal.for_programs else _row(letter, now))
             if limit and len(found) >= limit:
                 break
     if not keep_going():
         raise typer.Exit(INTERRUPTED)
     if terminal.for_programs:
-        terminal.show_data([_as_json(letter) for letter in found])
+        terminal.show_data(found)
     elif found:
-        terminal.table(("id", "consumer", "due", ">attempt", "error"), (_row(letter, now) for letter in found))
+        terminal.table(("id", "consumer", "due", ">attempt", "error"), found)
     if not found and choice is not None and looked.total:
         raise CliError(f"none of the {looked.total:,} orphans fits what was asked for")
     note(f"{len(found):,} of {looked.total:,} orphans are shown" if looked.total else "there are no orphans")
@@ -86,6 +85,8 @@ def requeue(
 
     Example: redrive orphans requeue orders --address shop/old-orders --to orders
     """
+    if address is None and whose.name is None and whose.file is None and (to is None or which == Which()):
+        raise Misuse("nobody can tell whose orphans are meant: name a consumer, or give --address NAMESPACE/NAME")
     with reach(whose, purpose="orphans requeue", anybody=to is not None) as reached:
         home = to or reached.home
         order = Order(
@@ -120,7 +121,7 @@ def delete(
     with reach(whose, purpose="orphans delete", anybody=True) as reached:
         order = Order(RedriveAction.DELETE, choice or _anything, limit=limit, dry_run=dry_run)
         if not yes and not dry_run:
-            order = replace(order, limit=ask_first(reached, ORPHANS, order, WHAT))
+            order = ask_first(reached, ORPHANS, order, WHAT)
         conclude(WHAT, run(reached, ORPHANS, order, "deleting"), order, output, selected=choice is not None)
 
 

@@ -26,6 +26,8 @@ def pick(which: Which, *, now: datetime) -> Choice | None:
 
 
 def _select(which: Which) -> Selection:
+    if "" in (which.ids or ()):
+        raise Misuse("--id is empty: name a message, as `redrive dead list` shows it")
     if which.fingerprint is not None and not _FINGERPRINT.fullmatch(which.fingerprint):
         raise Misuse("--fingerprint is in the digits 0-9 and a-f: `redrive dead groups` shows them")
     return Selection(
@@ -62,6 +64,8 @@ def _further(which: Which) -> Iterator[Choice]:
             yield body_holds(condition)
         except BadCondition as error:
             raise Misuse(f"--body: {error}") from error
+    if which.body_regex == "":
+        raise Misuse("--body-regex is empty, and would be found in every body: leave it out")
     if which.body_regex is not None:
         try:
             yield body_searched(which.body_regex)

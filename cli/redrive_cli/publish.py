@@ -78,12 +78,19 @@ def _check(what: What) -> None:
         raise Misuse("say what to publish with one of BODY, --body-file, --lines and --ndjson")
     if what.message_id is not None and (what.lines or what.ndjson):
         raise Misuse("--id is for one message: in --ndjson each line may have its own")
-    if what.message_id is not None and len(what.message_id.encode()) > LONGEST_SHORT:
-        raise Misuse(f"--id is longer than {LONGEST_SHORT} bytes, which AMQP cannot carry")
+    _check_length("--id", what.message_id or "")
     if what.ndjson and (what.header or what.content_type):
         raise Misuse("--header and --content-type are for plain bodies: in --ndjson each line has its own")
-    if what.content_type is not None and len(what.content_type.encode()) > LONGEST_SHORT:
-        raise Misuse(f"--content-type is longer than {LONGEST_SHORT} bytes, which AMQP cannot carry")
+    _check_length("--content-type", what.content_type or "")
+
+
+def _check_length(flag: str, text: str) -> None:
+    try:
+        length = len(text.encode())
+    except UnicodeEncodeError as error:  # bytes that were typed come as half characters
+        raise Misuse(f"{flag} is no text in UTF-8, which AMQP cannot carry") from error
+    if length > LONGEST_SHORT:
+        raise Misuse(f"{flag} is longer than {LONGEST_SHORT} bytes, which AMQP cannot carry")
 
 
 def _read(what: What) -> Iterable[Stored]:
@@ -99,8 +106,9 @@ def _headers(what: What) -> dict[str, object]:
     headers: dict[str, object] = {}
     for header in what.header or ():
         name, equals, value = header.partition("=")
-        if not name or not equals or len(name.encode()) > LONGEST_SHORT:
+        if not name or not equals:
             raise Misuse(f"--header {header!r} is no header: write NAME=VALUE")
+        _check_length("--header", name)
         headers[name] = value
     return headers
 

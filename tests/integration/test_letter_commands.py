@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from letter_bed import DEAD_QUEUE, HOME, bury, ids_in, names, prepare, seen_in, settled
 
 from redrive.ladder import ORPHANS, routing_key
 from redrive.properties import Properties
+from redrive.story import write_time
+from redrive.topology import DEAD
 from redrive_cli.main import main
 from redrive_testbed.shell import wait_until
 
@@ -113,6 +115,35 @@ def test_deleted_letters_can_be_put_back_from_the_copy(ready, typed, tmp_path):
     assert {one.properties.headers["tenant"] for one in after} == {"a"}
 
 
+def test_copy_of_a_letter_that_a_stranger_wrote_can_be_put_back(ready, typed, tmp_path):
+    deep = []
+    for _ in range(70):
+        deep = [deep]
+    odd = {"deep": deep, "late": datetime(9999, 6, 1, tzinfo=UTC), "tenant": "a"}
+    properties = Properties(message_id="odd", delivery_mode=2, headers=odd, timestamp=2**64 - 1)
+    ready.publish(DEAD, "shop/orders", b"odd", properties)
+    bury(ready, 3)
+    copy = tmp_path / "copy.ndjson"
+    assert typed("dead", "delete", "--all", "--yes", "--export", copy).returncode == 0
+    done = typed("dead", "import", copy)
+    assert done.returncode == 0, done.stderr
+    found = {one.properties.message_id: one for one in seen_in(ready, DEAD_QUEUE)}
+    assert sorted(found) == ["m0", "m1", "m2", "odd"]
+    headers = found["odd"].properties.headers
+    assert (headers["tenant"], sorted(headers["redrive-dropped"].split(","))) == ("a", ["deep", "late"])
+
+
+def test_letters_are_put_in_from_a_pipe_with_a_name(ready, typed, tmp_path):
+    bury(ready, 5)
+    copy, pipe = tmp_path / "copy.ndjson", tmp_path / "pipe"
+    assert typed("dead", "delete", "--all", "--yes", "--export", copy).returncode == 0
+    os.mkfifo(pipe)
+    with subprocess.Popen(["dd", f"if={copy}", f"of={pipe}", "status=none"]):
+        done = typed("dead", "import", pipe)
+    assert (done.returncode, done.stderr.startswith("5 letters")) == (0, True), done
+    settled(ready, DEAD_QUEUE, 5)
+
+
 def test_file_with_one_bad_line_puts_nothing_in(ready, typed, tmp_path):
     bury(ready, 2)
     lines = typed("dead", "export").stdout
@@ -143,6 +174,33 @@ def test_canaries_that_are_all_there_is_are_enough(ready, typed):
     bury(ready, 6)
     done = typed("dead", "requeue", "--reason", "Rejected", "--canary", "2", "--canary-wait", "1s")
     assert (done.returncode, done.stdout.startswith("2 of 6 dead letters")) == (0, True), done
+
+
+def test_canary_that_dies_after_it_was_watched_is_not_put_back_again(ready, typed, monkeypatch):
+    bury(ready, 6)
+
+    def watch_until_one_dies_at_last(_amqp, _queue, ids, **_):
+        assert sorted(ids) == ["m0", "m1"]
+        bury(ready, 1, **{"redrive-redrives": 1})
+        return frozenset()
+
+    monkeypatch.setattr("redrive_cli.dead_moving.watch", watch_until_one_dies_at_last)
+    assert typed("dead", "requeue", "--canary", "2").returncode == 0
+    assert sorted(ids_in(ready, HOME)) == names(6)
+    assert ids_in(ready, DEAD_QUEUE) == ["m0"]
+
+
+def test_letter_that_was_not_there_when_it_was_asked_is_not_deleted(ready, typed, monkeypatch):
+    bury(ready, 3)
+
+    def answer_when_others_have_died(_question, **_):
+        assert typed("dead", "requeue").returncode == 0
+        bury(ready, 3, start=10, **{"redrive-dead-at": write_time(datetime.now(UTC))})
+        return True
+
+    monkeypatch.setattr("redrive_cli.mover.typer.confirm", answer_when_others_have_died)
+    typed("dead", "delete", "--all")
+    assert ids_in(ready, DEAD_QUEUE) == names(13, start=10)
 
 
 def test_dry_run_with_a_canary_counts_all_of_them(ready, typed):
@@ -234,6 +292,18 @@ def test_orphans_are_listed_put_back_and_deleted(ready, typed, typed_here):
     ]
     assert typed_here("orphans", "delete", "--address", "shop/gone", "--yes").returncode == 0
     settled(ready, ORPHANS, 0)
+
+
+def test_orphans_of_others_are_not_put_into_a_queue_that_is_not_theirs(ready, typed, typed_here):
+    for number, address in enumerate(["shop/orders", "shop/payments", "bank/payments"]):
+        properties = Properties(message_id=f"m{number}", delivery_mode=2)
+        ready.publish(ORPHANS, routing_key(timedelta(seconds=1), address), b"m", properties)
+    for done in (typed("orphans", "requeue"), typed_here("orphans", "requeue", "--to", HOME)):
+        assert (done.returncode, "--address" in done.stderr) == (2, True), done
+    settled(ready, HOME, 0)
+    assert typed_here("orphans", "requeue", "--to", HOME, "--id", "m1").returncode == 0
+    settled(ready, HOME, 1)
+    settled(ready, ORPHANS, 2)
 
 
 def test_messages_are_published_from_a_word_a_line_and_a_file(ready, typed, tmp_path):

@@ -85,6 +85,22 @@ def test_watch_ends_as_soon_as_one_died_again_and_else_with_its_time(ready, door
     assert watch(ready, DEAD_QUEUE, ["m3"], seconds=30) == {"m3"}
 
 
+def test_canary_that_dies_while_another_letter_goes_is_found_at_the_end(ready):
+    bury(ready, 1, start=9)
+    asked = []
+
+    def keep_going():
+        asked.append(True)
+        if len(asked) == 2:
+            bury(ready, 1, **{"redrive-redrives": 1})
+            others = replace(DELETE, choose=lambda letter: letter.id == "m9")
+            assert result_of(move(ready, DEAD_QUEUE, others)).moved == 1
+            settled(ready, DEAD_QUEUE, 1)
+        return True
+
+    assert watch(ready, DEAD_QUEUE, ["m0"], seconds=1.5, keep_going=keep_going) == {"m0"}
+
+
 def test_dead_queue_of_another_consumer_is_not_touched(ready, management):
     ensure(
         replace(ORDERS, address="shop/other", queue="other"),

@@ -11,6 +11,8 @@ from redrive.elements import Queue, freeze
 from redrive.errors import Conflict, NotFound
 from redrive.letters import look, move
 from redrive.letters import looking as looking_module
+from redrive.properties import Properties
+from redrive.topology import DEAD
 
 MANY = 3000
 
@@ -117,3 +119,24 @@ def test_large_letters_are_taken_few_at_a_time(ready, monkeypatch):
         sizes = [len(window) for window in looked.windows()]
     assert sizes[0] == looking_module.FIRST_WINDOW
     assert set(sizes[1:-1]) == {4}
+
+
+def test_large_letters_behind_small_ones_are_not_all_in_memory_at_once(ready, monkeypatch):
+    monkeypatch.setattr(looking_module, "MOST_BYTES", 50_000)
+    bury(ready, 60)
+    bury_large(ready, 40, size=10_000)
+    with look(ready, DEAD_QUEUE) as looked:
+        windows = list(looked.windows())
+    assert max(sum(len(delivery.body) for delivery in window) for window in windows) <= 60_000
+    found = [delivery.properties.message_id for window in windows for delivery in window]
+    assert sorted(found) == sorted([*names(60), *(f"large{number}" for number in range(40))])
+    assert looked.unseen == 0
+    settled(ready, DEAD_QUEUE, 100)
+
+
+def bury_large(amqp, count, *, size):
+    several = [
+        (DEAD, "shop/orders", bytes(size), Properties(message_id=f"large{number}", delivery_mode=2))
+        for number in range(count)
+    ]
+    assert not any(amqp.publish_several(several))

@@ -3,7 +3,9 @@
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from letter_bed import (
@@ -25,6 +27,8 @@ from redrive.errors import NotAccepted, NotFound
 from redrive.letters import looking as looking_module
 from redrive.letters import move, moving
 from redrive.letters.going_back import send_back
+from redrive.properties import Properties
+from redrive.story import write_time
 from redrive.topology import DEAD
 
 
@@ -94,29 +98,53 @@ def test_letter_that_was_put_back_too_often_is_left_for_a_person(ready):
     assert ids_in(ready, DEAD_QUEUE) == names(5)
 
 
-def test_letter_that_dies_again_meanwhile_is_not_put_back_twice(ready, doors):
-    """Somebody takes each message from the work queue at once, and it dies again."""
-    bury(ready, 120)
-    stopping, failing = threading.Event(), doors()
+@contextmanager
+def failing_at_once(amqp):
+    """Take each message from the work queue at once, and let it die again."""
+    stopping = threading.Event()
 
     def fail():
         while not stopping.is_set():
-            for delivery in failing.take(HOME, at_most=50, patience=0.1):
-                headers = {**delivery.properties.headers, "redrive-dead-reason": "Exhausted"}
-                failing.publish(DEAD, "shop/orders", delivery.body, replace(delivery.properties, headers=headers))
-                failing.ack(delivery.tag)
+            for delivery in amqp.take(HOME, at_most=50, patience=0.1):
+                death = {"redrive-dead-reason": "Exhausted", "redrive-dead-at": write_time(datetime.now(UTC))}
+                headers = {**delivery.properties.headers, **death}
+                amqp.publish(DEAD, "shop/orders", delivery.body, replace(delivery.properties, headers=headers))
+                amqp.ack(delivery.tag)
 
     thread = threading.Thread(target=fail)
     thread.start()
     try:
-        done = result_of(move(ready, DEAD_QUEUE, replace(REQUEUE, rate=100, most_redrives=100)))
+        yield
     finally:
         stopping.set()
         thread.join()
+
+
+def count_redrives(amqp):
+    found = [*seen_in(amqp, DEAD_QUEUE), *seen_in(amqp, HOME)]
+    return Counter(delivery.properties.headers.get("redrive-redrives", 0) for delivery in found)
+
+
+def test_letter_that_dies_again_meanwhile_is_not_put_back_twice(ready, doors):
+    bury(ready, 120)
+    with failing_at_once(doors()):
+        done = result_of(move(ready, DEAD_QUEUE, replace(REQUEUE, rate=100, most_redrives=100)))
     assert done.moved == 120
-    redrives = Counter(delivery.properties.headers["redrive-redrives"] for delivery in seen_in(ready, DEAD_QUEUE))
-    redrives += Counter(delivery.properties.headers["redrive-redrives"] for delivery in seen_in(ready, HOME))
-    assert redrives == {1: 120}
+    assert count_redrives(ready) == {1: 120}
+
+
+def test_letter_that_dies_again_is_not_put_back_in_a_later_round_in_place_of_one_that_expired(
+    ready, doors, monkeypatch
+):
+    monkeypatch.setattr(moving, "longest_hold", lambda _queue, _reading: looking_module.timedelta(seconds=1))
+    short = Properties(message_id="short", delivery_mode=2, expiration="1500")
+    assert not any(ready.publish_several([(DEAD, "shop/orders", b"short", short)] * 60))
+    bury(ready, 60)
+    order = replace(REQUEUE, choose=lambda letter: letter.id != "short", rate=20, most_redrives=100)
+    with failing_at_once(doors()):
+        done = result_of(move(ready, DEAD_QUEUE, order))
+    assert done.moved == 60
+    assert count_redrives(ready) == {1: 60}
 
 
 def test_pass_that_takes_longer_than_letters_may_be_held_goes_on_in_rounds(ready, monkeypatch):

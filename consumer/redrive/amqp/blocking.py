@@ -9,6 +9,7 @@ by `BLOCKED_SECONDS`, one that is alive and answers nothing by `ANSWER_SECONDS`:
 confirms nothing. Errors are ours, and hold no password.
 """
 
+import math
 import ssl
 import time
 from collections.abc import Iterator, Sequence
@@ -162,19 +163,35 @@ class Amqp:
         # The library ends its loop in silence when the broker cancels the consumer.
         raise errors.Unreachable(f"the broker cancelled the consumer of queue {queue!r}: was the queue deleted?")
 
-    def take(self, queue: str, *, at_most: int, patience: float, by: str = CONSUMING) -> list[Delivery]:
+    def take(
+        self, queue: str, *, at_most: int, patience: float, most_bytes: float = math.inf, by: str = CONSUMING
+    ) -> list[Delivery]:
         """Take up to so many messages, fewer when none came for `patience` seconds, and consume no longer.
 
-        They are held until they are settled, so that the next call takes those behind them.
+        They are held until they are settled, so that the next call takes those behind them. What comes when their
+        bodies have reached `most_bytes` is given back at once: it is on its way already, and must not fill the memory.
         """
         taken: list[Delivery] = []
+        beyond: list[int] = []
+        size = 0
         for delivery in self.consume(queue, prefetch=at_most, patience=patience, by=by):
-            if delivery is not None:
+            if delivery is not None and size < most_bytes:
                 taken.append(delivery)
-            if delivery is None or len(taken) == at_most:
+                size += len(delivery.body)
+            elif delivery is not None:
+                beyond.append(delivery.tag)
+            if delivery is None or len(taken) + len(beyond) == at_most:
                 break
         self.cancel(by=by)
+        self._give_back_each(beyond, by)
         return taken
+
+    def _give_back_each(self, tags: Sequence[int], by: str) -> None:
+        """Give these back, and none that is older and held."""
+        if tags:
+            with self._fetching("giving back", by) as channel:
+                for tag in tags:
+                    channel.basic_nack(tag, multiple=False, requeue=True)
 
     def give_back(self, queue: str, takes: Sequence[Sequence[int]], *, by: str = CONSUMING) -> None:
         """Give back what is held of each `take`, in its order; `takes` are all that are held, the oldest first.

@@ -1,6 +1,7 @@
 """Watches whether letters that were put back die again.
 
-A look through all dead letters costs something, so one looks only when there are more of them than before.
+A look through all dead letters costs something, so one looks only when there are more of them than before, and at the
+end: one may have come when another went.
 """
 
 import time
@@ -30,12 +31,12 @@ def watch(
     before = 0  # so that it is looked once in any case: they may have died before we began to watch
     while keep_going():
         waiting = amqp.count_ready(queue) or 0
-        if waiting > before:
+        left = end - clock()
+        if waiting > before or left <= 0:
             died = find_again(amqp, queue, ids, reading=reading)
             if died:
                 return died
         before = waiting
-        left = end - clock()
         if left <= 0:
             break
         amqp.wait(min(POLL_SECONDS, left))

@@ -13,11 +13,11 @@ from typing import Any
 from redrive.delivery import Delivery
 from redrive.errors import RedriveError
 from redrive.letters.typed_json import BadValue, read_value, write_value
-from redrive.properties import Properties, is_writable
+from redrive.properties import Properties
 
 VERSION = 1
 
-_NUMBERS = {"delivery_mode": 255, "priority": 255, "timestamp": 2**63 - 1}
+_NUMBERS = {"delivery_mode": 255, "priority": 255, "timestamp": 2**64 - 1}
 _PROPERTIES = tuple(name for name in Properties.__slots__ if name != "headers")
 _FIELDS = frozenset({"version", "messageId", "exchange", "routingKey", "properties", "headers", "text", "base64"})
 
@@ -139,9 +139,6 @@ def _read_headers(raw: Mapping[str, Any]) -> dict[str, object]:
     headers = read_value(raw.get("headers", {}))
     if not isinstance(headers, dict):
         raise BadValue("headers must be an object")
-    for name, value in headers.items():
-        if not is_writable({name: value}):
-            raise BadValue(f"the header {name!r} holds what AMQP cannot carry")
     return headers
 
 

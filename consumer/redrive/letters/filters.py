@@ -7,7 +7,7 @@ import json
 import re
 
 from redrive.letters.choosing import Choice
-from redrive.letters.json_path import BadCondition, Condition, parse_condition
+from redrive.letters.json_path import Condition, compile_pattern, parse_condition
 from redrive.letters.letter import Letter
 
 
@@ -21,21 +21,25 @@ def attempts_between(least: int | None, most: int | None) -> Choice:
 def body_searched(pattern: str) -> Choice:
     """Choose what a regular expression is found in: in the bytes, read as UTF-8 where they are. May raise BadCondition.
 
-    A text is searched as one, so that a dot is a character and not a byte.
+    A text is searched as one, so that a dot is a character and not a byte. What bytes are not searched for, such as
+    `\\u20ac`, is found in texts alone.
     """
-    try:
-        text = re.compile(pattern)
-        raw = re.compile(pattern.encode())
-    except re.error as error:
-        raise BadCondition(f"{pattern!r} is no regular expression: {error}") from error
+    text, raw = compile_pattern(pattern), _compile_for_bytes(pattern)
 
     def choose(letter: Letter) -> bool:
         try:
             return text.search(letter.body.decode()) is not None
         except UnicodeDecodeError:
-            return raw.search(letter.body) is not None
+            return raw is not None and raw.search(letter.body) is not None
 
     return choose
+
+
+def _compile_for_bytes(pattern: str) -> re.Pattern[bytes] | None:
+    try:
+        return re.compile(pattern.encode(errors="surrogateescape"))
+    except (re.error, UnicodeEncodeError):
+        return None
 
 
 def body_holds(condition: str) -> Choice:

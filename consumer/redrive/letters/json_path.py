@@ -98,11 +98,16 @@ def _make_test(name: str, value: str) -> Test:
     return (lambda found: not equal(found)) if name == "!=" else equal
 
 
-def _searches(pattern: str) -> Test:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Read a regular expression; BadCondition says what is wrong."""
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise BadCondition(f"{pattern!r} is no regular expression: {error}") from error
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadCondition(f"{pattern[:60]!r} is no regular expression: {error}") from error
+
+
+def _searches(pattern: str) -> Test:
+    compiled = compile_pattern(pattern)
     return lambda found: compiled.search(found if isinstance(found, str) else json.dumps(found)) is not None
 
 

@@ -33,6 +33,9 @@ from redrive.topology import dead_queue
 FIRST_WINDOW, LARGEST_WINDOW = 16, 1024
 WINDOW_BYTES = 16 * 1024 * 1024
 
+# Large ones may lie behind small ones, and a window is chosen by those before it: no more of one is kept than this.
+MOST_BYTES = 4 * WINDOW_BYTES
+
 # A queue that has messages hands them out at once; one whose leader is elsewhere, a little later.
 PATIENCE_SECONDS = 2.0
 
@@ -101,14 +104,17 @@ class Pass:
         window = min(FIRST_WINDOW, self.total)
         while self.seen < self.total:
             held = self._channels[-1]
-            taken = self._amqp.take(self._queue, at_most=window, patience=PATIENCE_SECONDS, by=held.channel)
+            taken = self._amqp.take(
+                self._queue, at_most=window, patience=PATIENCE_SECONDS, most_bytes=MOST_BYTES, by=held.channel
+            )
             self.seen += len(taken)
             held.takes.append(array("Q", [delivery.tag for delivery in taken]))
             if taken:
                 yield taken
             if self._moves and held.count > MOST_HELD:
                 self._channels.append(_Held(f"consume {len(self._channels)}"))
-            self._ran_out = len(taken) < window or self.is_late()
+            is_full = sum(len(delivery.body) for delivery in taken) >= MOST_BYTES
+            self._ran_out = (len(taken) < window and not is_full) or self.is_late()
             if self._ran_out:
                 return
             window = min(next_window(taken), self.total - self.seen)

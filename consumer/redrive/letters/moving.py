@@ -8,7 +8,8 @@ began, and is not of this pass; and should somebody else have turned the queue r
 tells: what died after `until` is not touched.
 
 A slow pass takes longer than a broker lets anybody hold a letter. So what is held is given back from time to time, and
-the pass goes on with another round through those that are left of the first ones.
+the pass goes on with another round through those that are left of the first ones. Some of these may have expired, and
+others come in their place: what was put back and died after the pass began is left then.
 """
 
 import time
@@ -119,6 +120,8 @@ class _Mover:
         self._pace = Pace(order.rate)
         self._send = order.send or sender(order.home, most_redrives=order.most_redrives)
         self._unaccepted = ""
+        self._began = datetime.now(UTC)
+        self._rounds = 0
         self.progress = Progress(0)
         self.is_over = False
 
@@ -132,6 +135,7 @@ class _Mover:
     def round(self, looked: Pass) -> Iterator[Progress]:
         """Go through what is there. Counts begin anew with each round, but for what is gone already."""
         before = self.progress.moved
+        self._rounds += 1
         self._tell(seen=before, chosen=before, too_often=0, refused=0, unseen=0)
         for window in looked.windows():
             now = datetime.now(UTC)
@@ -147,7 +151,13 @@ class _Mover:
 
     def _is_chosen(self, letter: Letter) -> bool:
         until, dead_at = self._order.until, letter.dead_at
-        return (until is None or dead_at is None or dead_at <= until) and self._order.choose(letter)
+        is_in_time = until is None or dead_at is None or dead_at <= until
+        return is_in_time and not self._has_come_after(letter) and self._order.choose(letter)
+
+    def _has_come_after(self, letter: Letter) -> bool:
+        """Say whether it may be one that we have put back: a later round may come to those that died again."""
+        dead_at = letter.dead_at
+        return self._rounds > 1 and letter.redrives > 0 and dead_at is not None and dead_at > self._began
 
     def _move_some(self, looked: Pass, chosen: Sequence[Letter]) -> Iterator[Progress]:
         """Move these, portion by portion, until there is a reason to stop."""

@@ -1,8 +1,9 @@
 """Puts letters of a file into a dead queue again, and messages of one into a work queue; confirmed, many at a time.
 
 Left out is what breaks publishing: another's `user_id` (the broker closes the channel), `expiration` (it would run out
-at once), `CC` and `BCC` (they would send copies elsewhere), and the broker's own counts of deliveries. Where a letter
-came from is written into its headers, if only its exchange told: it comes by another one now.
+at once), `CC` and `BCC` (they would send copies elsewhere), the broker's own counts of deliveries, and of a letter also
+headers that no broker takes, though one has handed them out. Where a letter came from is written into its headers, if
+only its exchange told: it comes by another one now.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,11 +11,12 @@ from dataclasses import replace
 from uuid import uuid4
 
 from redrive.amqp import Amqp
+from redrive.clip import clip_head
 from redrive.errors import NotAccepted
 from redrive.letter import DEATH_HEADERS
 from redrive.letters.codec import BadLine, Stored
-from redrive.properties import Properties, as_text, clean
-from redrive.republish import PERSISTENT, fits, is_own_way
+from redrive.properties import LONGEST_SHORT, Properties, as_text, clean, is_writable
+from redrive.republish import DROPPED, PERSISTENT, fits, is_own_way
 from redrive.story import ORIGIN_EXCHANGE, ORIGIN_ROUTING_KEY, STORY_HEADERS
 
 PORTION, PORTION_BYTES = 500, 8 * 1024 * 1024
@@ -30,13 +32,19 @@ def as_letter(stored: Stored) -> Properties:
     """Write the letter that is put into a dead queue again, with its whole story."""
     properties = _writable(stored)
     headers = {name: value for name, value in properties.headers.items() if name not in _BREAKING}
-    return replace(properties, headers={**_origin(stored, headers), **headers})
+    unwritable = _unwritable(headers)
+    for name in unwritable:
+        del headers[name]
+    dropped = {DROPPED: clip_head(",".join(unwritable), LONGEST_SHORT)} if unwritable else {}
+    return replace(properties, headers={**_origin(stored, headers), **headers, **dropped})
 
 
 def as_message(stored: Stored) -> Properties:
-    """Write a new message with this body and these headers: one that has no story yet."""
+    """Write a new message with this body and these headers: one that has no story yet. May raise BadLine."""
     properties = _writable(stored)
     headers = {name: value for name, value in properties.headers.items() if not _is_past(name)}
+    for name in _unwritable(headers):
+        raise BadLine(stored.number, f"the header {name!r} holds what AMQP cannot carry")
     return replace(properties, headers=headers)
 
 
@@ -79,6 +87,10 @@ def _writable(stored: Stored) -> Properties:
         expiration=None,
         user_id=None,
     )
+
+
+def _unwritable(headers: Mapping[str, object]) -> list[str]:
+    return [name for name, value in headers.items() if not is_writable({name: value})]
 
 
 def _fitting(stored: Stored, properties: Properties, frame_max: int) -> Properties:

@@ -40,6 +40,7 @@ class Account:
         self._consumer = entry.consumer
         self.ends_at = float("inf")
         self._moves = False
+        self._began = False
 
     @property
     def key(self) -> Key:
@@ -55,7 +56,7 @@ class Account:
         return current is not None and not current.paused and not self._stopping.is_set()
 
     def begin(self) -> Move | None:
-        if not self.goes_on() or self._tools.clock() >= self.ends_at or (self._moves and self._others_are_new()):
+        if not self.goes_on() or self._is_late() or (self._moves and self._others_are_new()):
             return None
         step = next_step(self.redrive, self.progress)
         if not isinstance(step, Move):
@@ -66,6 +67,7 @@ class Account:
         except KubeError:
             self.progress = before  # nothing is moved now
             raise
+        self._began = True
         return step
 
     def settle(self, step: Move, *, moved: int, failed: int, unknown: int) -> None:
@@ -80,6 +82,11 @@ class Account:
         if isinstance(step, Move) and not self._moves and past.reason == CompleteReason.NOT_ACCEPTED:
             stance = Stance(CompleteReason.NOT_ACCEPTED, past.message)  # until one is taken, it is as it was
         self.pen.write(self.redrive, self.progress, stance, counting=counting)
+
+    def _is_late(self) -> bool:
+        """Say whether the session is to end. Not before its first step: to come to the first letter that fits may take
+        longer than a session, and would take as long the next time."""
+        return self._began and self._tools.clock() >= self.ends_at
 
     def _others_are_new(self) -> bool:
         """Say whether another Redrive of this consumer has not been told yet that it waits: the desk does that."""

@@ -22,6 +22,7 @@ class BrokerHands:
         self._choosing = choosing
         self._home = home
         self._windows = self._read()
+        self.refused = False
 
     def __enter__(self) -> "BrokerHands":
         self._pass.__enter__()
@@ -47,8 +48,10 @@ class BrokerHands:
         done = [letter.tag for (letter, _), refusal in zip(sendings, verdicts, strict=True) if refusal is None]
         self._pass.moved(done)
         refusals = [refusal for refusal in verdicts if refusal is not None]
+        hopeless = all(refusal.hopeless for refusal in refusals)
+        self.refused = self.refused or any(refusal.kind != "refused" for refusal in refusals)  # over one alone
         if refusals and not done:
-            self._refuse(refusals[0].reason, hopeless=all(refusal.hopeless for refusal in refusals))
+            self._refuse(refusals[0].reason, hopeless=hopeless)
         return len(done)
 
     def wait(self, seconds: float) -> None:

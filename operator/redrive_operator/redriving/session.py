@@ -25,6 +25,11 @@ NAP_SECONDS = 0.5
 class Hands(Protocol[L]):
     """Takes letters from the front of a queue, and holds them until they are moved, or until it is closed."""
 
+    @property
+    def refused(self) -> bool:
+        """Whether the work queue did not take some that it may take later."""
+        ...
+
     def take(self) -> Sequence[L]:
         """Give the next letters, once those before have been moved or are to be held; none when that was all."""
         ...
@@ -88,7 +93,8 @@ class Session(Generic[L]):
             if step is None:
                 break
             self._move(step)
-        return Looked(self._scanned, exhausted=self._over and not self._fitting)
+        exhausted = self._over and not self._fitting and not self._hands.refused
+        return Looked(self._scanned, exhausted=exhausted)
 
     def _gather(self) -> bool:
         """Have letters that fit in hand. No more are taken before those are moved."""

@@ -69,6 +69,8 @@ def test_all_flags_together_must_fit():
         ({"header": ["=x"]}, "names no header"),
         ({"body": ["=5"]}, "--body: "),
         ({"body_regex": "("}, "--body-regex: '(' is no regular expression"),
+        ({"body_regex": ""}, "--body-regex is empty"),
+        ({"ids": ["m-1", ""]}, "--id is empty"),
         ({"min_attempts": 3, "max_attempts": 2}, "no letter could fit"),
     ],
 )
@@ -112,6 +114,8 @@ def test_fields_of_a_group_are_options_of_their_own():
         ("dead", "list"),
         ("dead", "delete", "--queue", "orders", "--broker", "amqp://u:p@h"),
         ("dead", "delete", "--all", "--reason", "Crashed", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "delete", "--body-regex", "", "--yes", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "delete", "--id", "", "--yes", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "requeue", "--edit", "--dry-run", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "list", "--body-regex", "(", "--queue", "q", "--broker", "amqp://u:p@h"),
         ("dead", "list", "--queue", "redrive.dead.x", "--broker", "amqp://u:p@h"),
@@ -128,6 +132,13 @@ def test_what_must_be_changed_first_is_one_sentence_and_two(typed, words):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("flags", [("--id", "\udcff"), ("--content-type", "\udcff"), ("--header", "\udcff=1")])
+def test_bytes_that_are_no_text_are_refused_with_a_sentence(typed, flags):
+    done = typed("publish", "--queue", "q", "body", *flags, "--broker", "amqp://u:p@127.0.0.1:1")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {flags[0]} is no text in UTF-8, which AMQP cannot carry\n"
 
 
 def test_broker_that_is_not_there_is_one_sentence_and_one(typed):
@@ -157,6 +168,16 @@ def test_body_that_is_saved_unchanged_is_the_same_to_the_byte(monkeypatch, tmp_p
     editing(monkeypatch, tmp_path, "true")
     assert edit_body(b'{"a":1}') == b'{"a":1}'
     assert edit_body(b"plain\r\n") == b"plain\r\n"
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["12345678901234567.89", "0.1000000000000000055", "1e400", '"\\ud800"', '2, "b": 3'],
+    ids=["many digits", "a fraction", "a large one", "half a character", "a name twice"],
+)
+def test_what_was_not_changed_in_the_editor_stays_as_it_was(monkeypatch, tmp_path, other):
+    editing(monkeypatch, tmp_path, 'sed -i s/old/new/ "$1"')
+    assert edit_body(f'{{"a":"old","b":{other}}}'.encode()) == f'{{"a":"new","b":{other}}}'.encode()
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,15 @@ def test_help_names_every_option_and_how_to_hide_a_password(redrive):
         assert word in out
 
 
+def test_error_that_names_what_a_stranger_wrote_does_not_steer_the_terminal(redrive, monkeypatch):
+    def fail(**_):
+        raise CliError("1 of the first 2 died again (m\x1b]0;owned\x07\r\x9b2J\u202e)")
+
+    monkeypatch.setattr("redrive_cli.main.app", fail)
+    code, _, err = redrive("dead", "requeue")
+    assert (code, err) == (1, "error: 1 of the first 2 died again (m\ufffd]0;owned\ufffd\ufffd\ufffd2J\ufffd)\n")
+
+
 def test_command_without_a_file_is_refused_with_2(redrive):
     code, _, err = redrive("dev")
     assert code == 2

@@ -176,6 +176,23 @@ def test_pattern_that_does_not_compile_is_refused_with_a_sentence():
         body_searched("(")
 
 
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 20_000])
+def test_expression_that_python_chokes_on_is_none(pattern):
+    for ask in (body_searched, lambda text: body_holds(f"$.a~{text}")):
+        with pytest.raises(BadCondition, match="no regular expression"):
+            ask(pattern)
+
+
+def test_expression_that_is_one_for_texts_alone_is_found_in_texts():
+    assert body_searched(r"\u20ac")(letter(body="5 €".encode()))
+    assert not body_searched(r"\u20ac")(letter(body=b"\xff"))
+
+
+def test_bytes_that_are_no_text_may_be_typed():
+    assert body_searched("\udcff")(letter(body=b"a\xff"))
+    assert not body_searched("\udcff")(letter(body=b"a"))
+
+
 def test_body_that_is_no_json_fits_no_path():
     assert not body_holds("$")(letter(body=b"{"))
     assert not body_holds("$")(letter(body=b"[" * 100_000))

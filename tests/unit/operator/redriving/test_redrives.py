@@ -121,6 +121,19 @@ def test_nothing_is_said_of_letters_that_nobody_could_see(spec):
     assert cluster.status()["scanned"] == 10
 
 
+@pytest.mark.parametrize("action", ["Requeue", "Delete"])
+def test_letters_behind_more_than_is_looked_through_in_a_session_are_reached(action):
+    world = World()
+    world.dead = [dead_letter(f"void{n}", reason=DeadReason.REJECTED) for n in range(40)]
+    world.dead += [dead_letter(name) for name in TEN]
+    world.slowness = 10.0
+    cluster, operator = have(world, fix(action=action, select={"reason": "Exhausted"}))
+    operator.work()
+    assert cluster.condition() == ("True", "Finished")
+    assert cluster.status()["done"] == 10
+    assert len(world.dead) == 40
+
+
 def test_message_that_died_again_too_often_is_left_for_a_person_unless_it_is_named():
     world = World("fresh")
     world.dead += [dead_letter("tired", headers={"redrive-redrives": 3})]

@@ -81,6 +81,17 @@ def test_queue_that_takes_nothing_is_told_and_tried_again():
     assert cluster.status()["done"] == 5
 
 
+@pytest.mark.parametrize("room", [1, 3, 7])
+def test_letters_that_a_full_queue_did_not_take_follow_when_it_has_room(room):
+    world = World(*TEN)
+    world.room = room
+    cluster, operator = have(world, fix())
+    operator.work()
+    assert (sorted(world.handled), world.dead_ids()) == (TEN, [])
+    assert cluster.condition() == ("True", "Finished")
+    assert (cluster.status()["done"], cluster.status()["begun"], cluster.status()["failed"]) == (10, 10, 0)
+
+
 def test_hindrance_is_told_once_and_it_goes_on_when_that_is_gone():
     world = World(*TEN)
     cluster, operator = have(world, fix())
