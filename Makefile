@@ -37,15 +37,17 @@ check: setup ## lint, types and import contracts: the fast part of the tests
 format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
-.PHONY: faults bench bench-ladder bench-worker bench-operator
+.PHONY: faults bench bench-ladder bench-worker bench-letters bench-operator
 faults: setup ## break things at length and account for every message: hours; FAULTS="--messages 500 --runs 1 --seed 7"
 	@PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS)
 	@$(UV) run pytest tests/faults -ra --timeout 3600
-bench: bench-ladder bench-worker bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
+bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
-bench-worker: setup ## the worker; BENCH="--quick" or other flags
+bench-worker: setup peers ## the worker beside Dramatiq, Celery, FastStream and taskiq; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
+bench-letters: setup ## dead letters, looked through and put back; BENCH="--quick" or other flags
+	@$(UV) run python -m bench.letters --json bench-letters.json --markdown docs/benchmarks.md $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
 
@@ -92,6 +94,11 @@ audit: setup ## ask for advisories on every locked dependency; ADVISORIES=folder
 .PHONY: setup
 setup: $(UV)
 	@$(UV) sync --all-extras --all-groups --no-group fuzz --quiet
+
+# In an environment of their own, apart from the project's lock: bench/peers/pyproject.toml says why.
+.PHONY: peers
+peers: $(UV) ## install what the worker is measured beside
+	@$(UV) sync --project bench/peers --compile-bytecode --quiet
 
 .tools/bin/uv:
 	@python3 -m venv .tools || { echo "error: python3 with venv is needed (on Debian: apt-get install python3-venv)"; exit 1; }

@@ -26,10 +26,11 @@ from prometheus_client import CollectorRegistry
 
 from bench.hot_path_loop import ConfirmingPublisher, EndlessQueue, InstantRunner, TurningLoop
 from bench.tables import table
-from bench.worker_bed import Settings, plan_worker
-from bench.worker_contenders import CONTENDERS
+from bench.worker_bed import plan_worker
+from bench.worker_contenders import SCRIPTED
 from bench.worker_handler import NotYet, write_body
 from bench.worker_retry import DELAY
+from bench.worker_settings import Settings
 from redrive.amqp.frames import encode_publish
 from redrive.amqp.intake import Intake
 from redrive.amqp.wire import read_delivery
@@ -53,7 +54,7 @@ MEASURE = "pika reads a delivery"
 BATCH = 64  # deliveries that one reading of the socket brings
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
-CONFIG = plan_worker(CONTENDERS["thread"], Settings(concurrency=4, delay=DELAY), vhost="/")
+CONFIG = plan_worker(SCRIPTED["thread"], Settings(concurrency=4, delay=DELAY), vhost="/")
 BODY = write_body(1, failures=1, size=1024)
 FRESH = Properties(message_id="1", delivery_mode=2)
 

@@ -51,11 +51,18 @@ class TreeMeter(Meter):
         return (own + files) / 1024
 
     def processes(self) -> Iterator[int]:
-        todo = list(self.pids)
-        while todo:
-            pid = todo.pop()
-            yield pid
-            todo.extend(_children(pid))
+        return _with_descendants(self.pids)
+
+
+@dataclass(frozen=True)
+class FineMeter(Meter):
+    """Reads what the living threads of some processes and of all their descendants have used, to the nanosecond.
+
+    For windows that are shorter than a few ticks. What ended threads have used is not in it.
+    """
+
+    def cpu_seconds(self) -> float:
+        return sum(_thread_nanoseconds(pid) for pid in _with_descendants(self.pids)) / 1e9
 
 
 class Peak:
@@ -143,12 +150,28 @@ def _cpu_ticks(pid: int) -> int:
     return sum(int(ticks) for ticks in fields[11:15])
 
 
+def _with_descendants(pids: Iterable[int]) -> Iterator[int]:
+    todo = list(pids)
+    while todo:
+        pid = todo.pop()
+        yield pid
+        todo.extend(_children(pid))
+
+
 def _children(pid: int) -> list[int]:
+    return [int(child) for thread in _threads(pid) for child in _read(pid, f"task/{thread}/children").split()]
+
+
+def _thread_nanoseconds(pid: int) -> int:
+    stats = (_read(pid, f"task/{thread}/schedstat").split() for thread in _threads(pid))
+    return sum(int(stat[0]) for stat in stats if stat)
+
+
+def _threads(pid: int) -> list[str]:
     try:
-        threads = [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
+        return [thread.name for thread in Path(f"/proc/{pid}/task").iterdir()]
     except (FileNotFoundError, ProcessLookupError):
         return []
-    return [int(child) for thread in threads for child in _read(pid, f"task/{thread}/children").split()]
 
 
 def _kilobytes(pid: int, file: str, name: str) -> int:

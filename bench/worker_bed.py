@@ -1,7 +1,7 @@
 """A vhost made ready for a worker: the topology as Redrive makes it, the worker's two files, a look into its queues.
 
-Every contender works in the same: also the queue of a hand-written one is durable, quorum, and has a way out for what
-is rejected. The ladder is always the same too, whatever the delay of a workload.
+Redrive and the hand-written ones work in the same: also the queue of these is durable, quorum, and has a way out for
+what is rejected. The ladder is always the same too, whatever the delay of a workload. A peer has queues of its own.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pika
 
@@ -16,36 +17,22 @@ from bench.brokers import Brokers, own_vhost
 from bench.errors import Abandoned
 from bench.measure import Meter
 from bench.worker_contenders import Contender
+from bench.worker_peers import Peer
+from bench.worker_settings import ADDRESS, NAMESPACE, QUEUE, REDRIVE_QUEUES, Queues, Settings
 from redrive.amqp import Amqp
 from redrive.config import WorkerConfig, plan_config, write_config
 from redrive.endpoints import parse_amqp_url, parse_management_url
-from redrive.ladder import address_of, routing_key
 from redrive.management import Management
 from redrive.provision import ensure
 from redrive.spec import Consumer, format_duration, parse_consumer
-from redrive.topology import Owner, Wanted, dead_queue_name
+from redrive.topology import Owner, Wanted
 from redrive_testbed.errors import NotReady
 from redrive_testbed.rabbitmq import Broker
 from redrive_testbed.shell import wait_until
 
-NAMESPACE = "bench"
-QUEUE = "work"
-ADDRESS = address_of(NAMESPACE, QUEUE)
 LONGEST_DELAY = timedelta(seconds=500)  # three places of the ladder
 COUNTED_WITHIN = 15  # seconds
 ATTEMPTS = 5  # more than any workload uses: nothing is to be parked
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What of a worker's config a workload decides; without a `delay` nothing is meant to fail."""
-
-    concurrency: int
-    delay: timedelta | None = None
-
-    @property
-    def retry_key(self) -> str:
-        return "" if self.delay is None else routing_key(self.delay, ADDRESS)
 
 
 @dataclass(frozen=True)
@@ -76,18 +63,17 @@ class Bed:
         (secret / "uri").write_text(self.url)
         return config, secret
 
-    def look(self, queue: str = QUEUE) -> Depth:
+    def look(self, queue: str) -> Depth:
         """Ask for what is known exactly and at once, which is what nobody has taken."""
         with pika.BlockingConnection(pika.URLParameters(self.url)) as connection:
             found = connection.channel().queue_declare(queue, passive=True).method
             return Depth(found.message_count, found.consumer_count)
 
-    def look_unacked(self) -> int:
+    def look_unacked(self, queues: Queues) -> int:
         """Ask for what workers hold. The broker counts it every five seconds only."""
-        found = self.broker.api.get("queues", parse_amqp_url(self.url).vhost, QUEUE)
-        return int(found.get("messages_unacknowledged", 0))
+        return sum(int(self._ask(queue).get("messages_unacknowledged", 0)) for queue in queues.held)
 
-    def count_redelivered(self, deliveries: int) -> int:
+    def count_redelivered(self, queues: Queues, deliveries: int) -> int:
         """Ask how many of so many deliveries were told to be another one of the same message.
 
         The broker is a few seconds behind with its counts, so this waits for them; in a used bed they mean nothing.
@@ -96,25 +82,43 @@ class Bed:
             return 0
         with suppress(NotReady):
             behind = "the broker has not counted all deliveries"
-            wait_until(behind, lambda: self._count("deliver") >= deliveries, within=COUNTED_WITHIN)
-        return self._count("redeliver")
+            wait_until(behind, lambda: self._count(queues, "deliver") >= deliveries, within=COUNTED_WITHIN)
+        return self._count(queues, "redeliver")
 
-    def _count(self, what: str) -> int:
-        found = self.broker.api.get("queues", parse_amqp_url(self.url).vhost, QUEUE)
-        return int(found.get("message_stats", {}).get(what, 0))
+    def _count(self, queues: Queues, what: str) -> int:
+        return sum(int(self._ask(queue).get("message_stats", {}).get(what, 0)) for queue in queues.held)
 
-    def count_left(self) -> int:
-        """Count what came back to the queue, once nobody takes from it any more."""
-        wait_until("somebody still takes from the queue", lambda: self.look().consumers == 0, within=30, every=0.05)
-        return self.look().ready
+    def _ask(self, queue: str) -> Any:  # noqa: ANN401 - what the management API answers
+        return self.broker.api.get("queues", parse_amqp_url(self.url).vhost, queue)
 
-    def count_parked(self) -> int:
-        return self.look(dead_queue_name(QUEUE)).ready
+    def count_left(self, queues: Queues) -> int:
+        """Count what came back to the queues, once nobody takes from them any more."""
+
+        def nobody_takes() -> bool:
+            return all(self.look(queue).consumers == 0 for queue in queues.held)
+
+        wait_until("somebody still takes from the queue", nobody_takes, within=30, every=0.05)
+        return sum(self.look(queue).ready for queue in queues.held)
+
+    def count_parked(self, queues: Queues) -> int:
+        return self.look(queues.dead).ready if queues.dead else 0
+
+    def lay(self, peer: Peer, settings: Settings) -> None:
+        """Make the queues of a peer anew: its messages are published before its worker could."""
+        layout = peer.layout(settings)
+        with pika.BlockingConnection(pika.URLParameters(self.url)) as connection:
+            channel = connection.channel()
+            for queue, arguments in layout.queues.items():
+                channel.queue_delete(queue)
+                channel.queue_declare(queue, durable=True, arguments=arguments)
+            if layout.exchange:
+                channel.exchange_declare(layout.exchange, exchange_type="topic", durable=True)
+                channel.queue_bind(peer.queues.work, layout.exchange, routing_key=peer.queues.work)
 
     def empty(self) -> None:
         """Leave nothing to the next one; a trial that was given up may have."""
         with pika.BlockingConnection(pika.URLParameters(self.url)) as connection:
-            for queue in (QUEUE, dead_queue_name(QUEUE)):
+            for queue in (REDRIVE_QUEUES.work, REDRIVE_QUEUES.dead):
                 connection.channel().queue_purge(queue)
 
 

@@ -5,12 +5,20 @@
 - `select`: pika's callbacks with acknowledgements in batches: the practical limit. Written to retry, it is the measure
   of the others where messages fail.
 - `thread`, `async`, `process`: Redrive's worker, in each of its modes.
+
+What a team would pick instead stands in `worker_peers`.
 """
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pika
+
+from bench.contenders import Entrance
+from bench.worker_handler import write_body
+from bench.worker_peers import PEERS, Peer
+from bench.worker_settings import REDRIVE_QUEUES, Queues
 from redrive.spec import PythonMode
 
 # As people set it; and as many as batches of acknowledgements need in order not to run dry.
@@ -36,6 +44,27 @@ class Contender:
     mode: PythonMode = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
 
+    @property
+    def queues(self) -> Queues:
+        return REDRIVE_QUEUES
+
+    @property
+    def entrance(self) -> Entrance:
+        return Entrance("", REDRIVE_QUEUES.work)
+
+    @property
+    def retries(self) -> bool:
+        return self.retry_module is not None
+
+    @property
+    def concurrent(self) -> bool:
+        """Say whether it can be told to run more at once."""
+        return self.ours
+
+    def write(self, number: int, *, failures: int, size: int) -> tuple[bytes, pika.BasicProperties]:
+        body = write_body(number, failures=failures, size=size)
+        return body, pika.BasicProperties(delivery_mode=2, message_id=str(number))
+
     def command(self, config: Path, broker: Path, *, retry_key: str, under: tuple[str, ...] = ()) -> list[str]:
         """Build the command; with a `retry_key` failed messages are to go there. `under` is a module that runs it."""
         module = self.retry_module if retry_key else self.module
@@ -48,7 +77,7 @@ class Contender:
         return f"{module}:{'fail_first' if fails else 'succeed'}"
 
 
-CONTENDERS: dict[str, Contender] = {
+SCRIPTED: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         Contender("blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False),
@@ -61,3 +90,5 @@ CONTENDERS: dict[str, Contender] = {
         Contender("process", mode=PythonMode.PROCESS),
     )
 }  # fmt: skip
+
+CONTENDERS: dict[str, Contender | Peer] = {**SCRIPTED, **PEERS}

@@ -4,6 +4,7 @@ CPU for a message is in microseconds, other times are in milliseconds and memory
 otherwise: they are written for people.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +80,38 @@ class Sleepers:
     duplicated: int
 
 
+@dataclass(frozen=True)
+class Crash:
+    """What became of messages that slept when their worker was killed."""
+
+    version: str
+    contender: str
+    round: int
+    sleepers: int
+    asleep: int  # when it was killed
+    home_seconds: float  # from starting another worker to the last success
+    others_busy: float
+    overspent: int  # attempts that messages were charged with and did not use
+    lost: int
+    duplicated: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a message cost, of so many, at such a concurrency, where all succeed."""
+
+    version: str
+    contender: str
+    round: int
+    messages: int
+    concurrency: int
+    repeats: int
+    worker_cpu: float
+    broker_cpu: float
+    others_busy: float
+    lost: int
+
+
 @dataclass
 class Run:
     """Everything that one command found, and what a reader must know of how."""
@@ -87,15 +120,22 @@ class Run:
     success: list[Success] = field(default_factory=list)
     retry: list[Retry] = field(default_factory=list)
     sleepers: list[Sleepers] = field(default_factory=list)
+    crash: list[Crash] = field(default_factory=list)
     sweep: list[Success] = field(default_factory=list)
+    growth: list[Growth] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, path: Path) -> "Run":
-        return cls(**read_run(path, success=Success, retry=Retry, sleepers=Sleepers, sweep=Success))
+        return cls(**read_run(path, **_ROWS))
 
-    def rows(self) -> list[Success | Retry | Sleepers]:
-        return [*self.success, *self.retry, *self.sleepers, *self.sweep]
+    def rows(self) -> list[Success | Retry | Sleepers | Crash | Growth]:
+        return [*self.success, *self.retry, *self.sleepers, *self.crash, *self.sweep, *self.growth]
 
     def lost(self) -> int:
         return sum(row.lost for row in self.rows())
+
+
+_ROWS: dict[str, Callable[..., object]] = {
+    "success": Success, "retry": Retry, "sleepers": Sleepers, "crash": Crash, "sweep": Success, "growth": Growth,
+}  # fmt: skip

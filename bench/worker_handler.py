@@ -37,10 +37,15 @@ def note_success(body: bytes) -> None:
 
 def fail_first(body: bytes, message: Any) -> None:  # noqa: ANN401 - Redrive's, or what a hand-written one has for it
     """Fail as often as the body says, and then succeed."""
-    if message.attempt <= body[NUMBER_BYTES]:
-        ledger.note_failure(int.from_bytes(body[:NUMBER_BYTES]), time.monotonic_ns())
-        raise NotYet(f"attempt {message.attempt} is to fail")
-    note_success(body)
+    fail_or_succeed(int.from_bytes(body[:NUMBER_BYTES]), message.attempt, body[NUMBER_BYTES])
+
+
+def fail_or_succeed(number: int, attempt: int, failures: int) -> None:
+    if attempt <= failures:
+        ledger.note_failure(number, time.monotonic_ns())
+        raise NotYet(f"attempt {attempt} is to fail")
+    ledger.note_attempt(number, attempt)
+    ledger.note_success(number, time.monotonic_ns())
 
 
 seconds = float(os.environ.get(SECONDS, "0"))

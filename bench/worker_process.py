@@ -58,6 +58,14 @@ class WorkerProcess:
         return tail(self._log.read_text(errors="replace"), 1) or "it said nothing"
 
 
+def _without_odd_habits(environment: Mapping[str, str]) -> dict[str, str]:
+    """Let every worker keep its bytecode, as an installed one does.
+
+    Compiling everything at each start takes seconds, and leaves megabytes of heap behind that would count as its own.
+    """
+    return {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 @contextmanager
 def run_worker(command: Sequence[str], *, log: Path, env: Mapping[str, str]) -> Iterator[WorkerProcess]:
     leash = ("setpriv", "--pdeathsig", "KILL")
@@ -65,7 +73,7 @@ def run_worker(command: Sequence[str], *, log: Path, env: Mapping[str, str]) -> 
         process = subprocess.Popen(
             [*leash, *command],
             cwd=REPOSITORY,
-            env={**os.environ, **env},
+            env={**_without_odd_habits(os.environ), **env},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

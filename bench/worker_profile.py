@@ -39,7 +39,7 @@ def _measure_threads(bed: Bed, contender: Contender, plan: Plan) -> str:
             used, counted, _ = trial.consume(worker, numbers)
             after = _thread_cpu(worker.pid)
             worker.kill()
-        bed.count_left()
+        bed.count_left(contender.queues)
         costs = {tid: per_message(cpu - before.get(tid, 0.0), counted) for tid, cpu in after.items()}
         lines = [
             f"{contender.name} on RabbitMQ {bed.broker.version}: {rate(trial, numbers):,.0f} calls a second without a "
@@ -60,7 +60,7 @@ def _measure_functions(bed: Bed, contender: Contender, plan: Plan) -> str:
             trial.wait_for_all(worker, numbers)
             time.sleep(ACKED_WITHIN)
             worker.stop(must_be_polite=True)
-        bed.count_left()
+        bed.count_left(contender.queues)
         name, stats = _find_io(trial)
         return (
             f"The thread {name} under cProfile, {rate(trial, numbers):,.0f} calls a second, by its own time:\n\n"

@@ -1,11 +1,14 @@
 """A run of the worker's bench as tables for people: medians over the rounds, ratios to the measure, and the goals."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from bench.measure import median
 from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
 from bench.worker_contenders import CONTENDERS, RETRY_GOALS, RETRY_MEASURE, SUCCESS_GOALS, SUCCESS_MEASURE
-from bench.worker_figures import Retry, Run, Sleepers, Success
+from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
+from bench.worker_growth_plot import list_growth
+from bench.worker_targets import show_targets
 
 SECTION = Section("bench.worker")
 
@@ -21,17 +24,22 @@ SLEEPERS_HEAD = (
     "RabbitMQ", "contender", "sleepers", "asleep", "MB before", "MB asleep", "unacked", "fresh p50 ms", "p99", "max",
     "lost", "dup.",
 )  # fmt: skip
+CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "attempts overspent", "lost", "dup.")
+GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU µs", "broker CPU µs")
 
 
-def render(run: Run) -> str:
-    """Write the whole report in Markdown."""
+def render(run: Run, picture: Path | None = None) -> str:
+    """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
     parts = [
         list_facts(run.facts.items()),
         warn_of_others((row.others_busy for row in run.rows()), "Messages a second and lateness"),
+        show_targets(run),
         *_success(run.success),
         *_retry(run.retry),
         _sleepers(run.sleepers),
+        _crash(run.crash),
         *_sweep(run.sweep),
+        _growth(run.growth, picture),
         list_skipped(run.skipped),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -75,10 +83,15 @@ def _retry(rows: Sequence[Retry]) -> Iterable[str]:
         first, earliest = group[0], min(row.earliest for row in group)
         yield (
             f"#### RabbitMQ {version}, every message fails once and is back after 1 s\n\n{table(RETRY_HEAD, cells)}\n\n"
-            f"{first.messages:,} messages of 1 KB, concurrency {first.concurrency}. Lateness at "
+            f"{_counts(group)} messages of 1 KB, concurrency {first.concurrency}. Lateness at "
             f"{first.offered_per_second:,.0f} messages a second offered; the earliest of all came {earliest:+.1f} ms "
             f"from its due time. {_others(group)}"
         )
+
+
+def _counts(rows: Iterable[Retry]) -> str:
+    """Say how many there were; peers may have had fewer."""
+    return " or ".join(f"{count:,}" for count in sorted({row.messages for row in rows}, reverse=True))
 
 
 def _retry_cells(cell: Sequence[Retry], measure: Sequence[Retry]) -> list[str]:
@@ -127,11 +140,52 @@ def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
     ]
 
 
+def _crash(rows: Sequence[Crash]) -> str:
+    if not rows:
+        return ""
+    cells = [
+        [
+            cell[0].version,
+            cell[0].contender,
+            f"{cell[0].sleepers:,}",
+            f"{min(row.asleep for row in cell):,}",
+            spread([row.home_seconds for row in cell], ".1f"),
+            str(sum(row.overspent for row in cell)),
+            str(sum(row.lost for row in cell)),
+            str(sum(row.duplicated for row in cell)),
+        ]
+        for _, cell in grouped(rows, lambda row: (row.version, row.contender))
+    ]
+    return f"#### A worker killed while its messages sleep\n\n{table(CRASH_HEAD, cells)}\n\n{_others(rows)}"
+
+
+def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
+    if not rows:
+        return ""
+    ordered = sorted(rows, key=lambda row: (row.messages, row.concurrency))
+    cells = [
+        [
+            cell[0].version,
+            cell[0].contender,
+            f"{cell[0].messages:,}",
+            str(cell[0].concurrency),
+            spread([row.worker_cpu for row in cell], ".1f"),
+            spread([row.broker_cpu for row in cell], ".1f"),
+        ]
+        for _, cell in grouped(ordered, lambda row: (row.version, row.contender, row.messages, row.concurrency))
+    ]
+    shown = f"\n\n![What a message costs the worker]({picture.name})" if picture else ""
+    return (
+        f"#### What a message costs as there are more\n\n{table(GROWTH_HEAD, cells)}\n\n{list_growth(rows)}\n\n"
+        f"{_others(rows)}{shown}"
+    )
+
+
 def _sweep(rows: Sequence[Success]) -> Iterable[str]:
     for (version,), group in grouped(rows, lambda row: (row.version,)):
         names = [name for name in CONTENDERS if any(row.contender == name for row in group)]
         head = ("handler ms", "bytes", "concurrency", *names)
-        ours = [row for row in group if CONTENDERS[row.contender].ours] or group
+        ours = [row for row in group if CONTENDERS[row.contender].concurrent] or group
         cells = [_sweep_cells(cell[0], names, group) for _, cell in grouped(ours, _point)]
         yield (
             f"#### RabbitMQ {version}, messages a second as the work changes\n\n{table(head, cells)}\n\n"
@@ -144,8 +198,8 @@ def _sweep_cells(point: Success, names: Sequence[str], rows: Sequence[Success]) 
     measure = [row.per_second for row in alike if row.contender == SUCCESS_MEASURE]
 
     def cell(name: str) -> str:
-        ours = CONTENDERS[name].ours
-        found = [row for row in alike if row.contender == name and (not ours or row.concurrency == point.concurrency)]
+        told = CONTENDERS[name].concurrent
+        found = [row for row in alike if row.contender == name and (not told or row.concurrency == point.concurrency)]
         rates = [row.per_second for row in found]
         return f"{median(rates):,.0f} ({ratio(rates, measure)})" if rates else "–"
 
@@ -176,5 +230,5 @@ def _goal(goals: Mapping[str, float], contender: str, rates: Sequence[float], me
     return f"≥ {goal} {'met' if median(rates) >= goal * median(measure) else 'missed'}"
 
 
-def _others(rows: Iterable[Success | Retry | Sleepers]) -> str:
+def _others(rows: Iterable[Success | Retry | Sleepers | Crash | Growth]) -> str:
     return f"Other programs of the machine used up to {max(row.others_busy for row in rows):.1f} cores."

@@ -7,16 +7,17 @@ less the delay.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 
 from bench.measure import percentile, watch_peak
-from bench.worker_bed import Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
 from bench.worker_figures import Retry
+from bench.worker_peers import Peer
+from bench.worker_settings import Settings
 from bench.worker_success import per_message
-from bench.worker_trial import ACKED_WITHIN, Plan, Trial, await_quiet, name_percentiles, open_trial
+from bench.worker_trial import Plan, Trial, await_quiet, name_percentiles, open_trial
 
 DELAY = timedelta(seconds=1)
 
@@ -39,18 +40,18 @@ class Load:
         return range(self.messages, self.messages + int(self.pace * self.paced_seconds))
 
 
-def measure_retry(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Retry:
+def measure_retry(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Retry:
     everything = range(load.stream.stop)
     with open_trial(bed, contender, plan_retry(load)) as trial:
         trial.publish(load.burst)
         await_quiet(bed.meter)
         with trial.work() as worker, watch_peak(worker.meter) as peak:
             used, counted, lost = trial.consume(worker, load.burst)
-            trial.publish(load.stream, per_second=load.pace)
-            trial.wait_for_all(worker, load.stream)
-            lost += trial.count_lost(worker, load.stream)
-            time.sleep(ACKED_WITHIN)
-            worker.stop(must_be_polite=contender.ours)
+            if not lost:  # who lost some was ended over it, and has no lateness
+                trial.publish(load.stream, per_second=load.pace)
+                trial.wait_for_all(worker, load.stream)
+                lost = trial.count_lost(worker, load.stream)
+            trial.finish(worker, lost)
         late = _lateness(trial, load.stream)
         return Retry(
             **name_percentiles("late", late),
@@ -66,9 +67,9 @@ def measure_retry(bed: Bed, contender: Contender, load: Load, *, round_: int) ->
             peak_memory=peak.megabytes,
             earliest=percentile(late + _lateness(trial, load.burst), 0),
             offered_per_second=load.pace,
-            redelivered=bed.count_redelivered(2 * len(everything)),
+            redelivered=bed.count_redelivered(contender.queues, 2 * len(everything)),
             lost=lost,
-            duplicated=trial.ledger.duplicated(everything, failures=1) + bed.count_left(),
+            duplicated=trial.ledger.duplicated(everything, failures=1) + bed.count_left(contender.queues),
         )
 
 

@@ -1,8 +1,8 @@
 """Messages that failed and sleep: what they cost the worker, and whether a fresh message is handled at once meanwhile.
 
-Memory before is that of a worker that has already retried: what it needs once is not what sleepers cost. All of them
-must fall asleep well before the first wakes; then memory and the fresh messages are looked at, and in the end all must
-come home.
+Memory before is that of a worker that has already retried: what it needs once is not what sleepers cost. When all have
+fallen asleep, memory and the fresh messages are looked at. A worker that does not get so far before the first wakes is
+looked at shortly before that, and the number of those that slept says so. In the end all must come home.
 """
 
 import time
@@ -12,12 +12,15 @@ from datetime import timedelta
 from bench.errors import Abandoned
 from bench.measure import watch_peak
 from bench.usage import Accounts
-from bench.worker_bed import Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
 from bench.worker_figures import Sleepers
-from bench.worker_trial import ACKED_WITHIN, Plan, Trial, name_percentiles, open_trial, wait_for
+from bench.worker_peers import Peer
+from bench.worker_process import WorkerProcess
+from bench.worker_settings import Settings
+from bench.worker_trial import Plan, Trial, name_percentiles, open_trial, wait_for
 
-SHORTEST_LOOK = 1.0  # seconds
+LOOK = 0.25  # of the time that they sleep, at least
 MARGIN = 0.5  # seconds before the first wakes
 
 
@@ -46,7 +49,7 @@ class Load:
         return range(start, start + int(self.pace * self.delay.total_seconds()))
 
 
-def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Sleepers:
+def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Sleepers:
     plan = Plan(
         Settings(load.concurrency, load.delay), load.fresh.stop, failing=range(load.warming.start, load.sleeping.stop)
     )
@@ -55,7 +58,7 @@ def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int)
         trial.wait_for_all(worker, load.warming)
         before = worker.meter.memory_mb()
         trial.publish(load.sleeping)
-        wait_for(worker, lambda: trial.ledger.failed(load.sleeping), load.sleepers)
+        fall_asleep(trial, worker, load.sleeping, load.delay)
         accounts = Accounts(bed.meter, worker.meter)
         usage = accounts.read()
         with watch_peak(worker.meter) as peak:
@@ -64,8 +67,7 @@ def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int)
         everything = range(fresh.stop)
         trial.wait_for_all(worker, everything)
         lost = trial.count_lost(worker, everything)
-        time.sleep(ACKED_WITHIN)
-        worker.stop(must_be_polite=True)
+        trial.finish(worker, lost)
         return Sleepers(
             **name_percentiles("fresh", _latencies(trial, fresh)),
             version=bed.broker.version,
@@ -79,8 +81,26 @@ def measure_sleepers(bed: Bed, contender: Contender, load: Load, *, round_: int)
             fresh_per_second=load.pace,
             others_busy=used.others_busy,
             lost=lost,
-            duplicated=_duplicated(trial, load, fresh) + bed.count_left(),
+            duplicated=_duplicated(trial, load, fresh) + bed.count_left(contender.queues),
         )
+
+
+def fall_asleep(trial: Trial, worker: WorkerProcess, numbers: range, delay: timedelta) -> None:
+    """Wait until all have failed, or until it is time to look at those that have, because the first wakes soon."""
+    wait_for(worker, lambda: trial.ledger.failed(numbers), 1)
+    looked_at = _first_failed(trial, numbers) + delay.total_seconds() * (1 - LOOK) - MARGIN
+    wait_for(worker, lambda: trial.ledger.failed(numbers), len(numbers), until=looked_at)
+
+
+def _first_failed(trial: Trial, numbers: range) -> float:
+    moments = [at for number in numbers if (at := trial.ledger.failed_at(number))]
+    if not moments:
+        raise Abandoned("no message failed that should have")
+    return min(moments) / 1e9
+
+
+def count_asleep(trial: Trial, numbers: range) -> int:
+    return trial.ledger.failed(numbers) - trial.ledger.succeeded(numbers)
 
 
 def _look(trial: Trial, load: Load) -> tuple[range, int, int]:
@@ -89,20 +109,16 @@ def _look(trial: Trial, load: Load) -> tuple[range, int, int]:
     Counts of the broker are up to five seconds old, so only the later ones count; and a fresh message may be in flight,
     so the least of these is what is held.
     """
-    ledger, seconds = trial.ledger, load.delay.total_seconds()
-    wakes = min(ledger.failed_at(number) for number in load.sleeping if ledger.failed_at(number)) / 1e9 + seconds
+    wakes = _first_failed(trial, load.sleeping) + load.delay.total_seconds()
     left = wakes - MARGIN - time.monotonic()
-    if left < SHORTEST_LOOK:
-        raise Abandoned(
-            f"{load.sleepers:,} messages took so long to fail that the first woke: let them sleep for more than "
-            f"{seconds:.0f} s, or take fewer"
-        )
+    if left * load.pace < 1:
+        raise Abandoned(f"the first of {load.sleepers:,} messages woke before anything could be looked at")
     fresh = load.fresh[: int(load.pace * left)]
     unacked, asleep = [], []
     for second in _by_second(fresh, load.pace):
         trial.publish(second, per_second=load.pace)
-        unacked.append(trial.bed.look_unacked())
-        asleep.append(ledger.failed(load.sleeping) - ledger.succeeded(load.sleeping))
+        unacked.append(trial.bed.look_unacked(trial.contender.queues))
+        asleep.append(count_asleep(trial, load.sleeping))
     return fresh, min(unacked[len(unacked) // 2 :]), min(asleep)
 
 

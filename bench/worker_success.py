@@ -10,9 +10,11 @@ import time
 from dataclasses import dataclass
 
 from bench.measure import watch_peak
-from bench.worker_bed import Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
 from bench.worker_figures import Success
+from bench.worker_peers import Peer
+from bench.worker_settings import Settings
 from bench.worker_trial import ACKED_WITHIN, USUAL_BODY, Plan, Trial, await_quiet, open_trial
 
 
@@ -26,7 +28,7 @@ class Load:
     handler_ms: float = 0
 
 
-def measure_success(bed: Bed, contender: Contender, load: Load, *, round_: int) -> Success:
+def measure_success(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Success:
     numbers = range(load.messages)
     with open_trial(bed, contender, plan_success(load)) as trial:
         trial.publish(numbers)
@@ -50,8 +52,8 @@ def measure_success(bed: Bed, contender: Contender, load: Load, *, round_: int) 
             broker_busy=used.broker / used.seconds,
             others_busy=used.others_busy,
             peak_memory=peak.megabytes,
-            held=bed.count_left(),
-            redelivered=bed.count_redelivered(load.messages),
+            held=bed.count_left(contender.queues),
+            redelivered=bed.count_redelivered(contender.queues, load.messages),
             lost=lost,
             duplicated=trial.ledger.duplicated(numbers, failures=0),
         )

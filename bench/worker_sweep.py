@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from bench.worker_contenders import Contender
+from bench.worker_peers import Peer
 from bench.worker_success import Load
 from bench.worker_trial import USUAL_BODY
 
@@ -26,11 +27,11 @@ def plan_sweep(
     ]
 
 
-def loads_of(contender: Contender, loads: Sequence[Load]) -> Iterator[Load]:
+def loads_of(contender: Contender | Peer, loads: Sequence[Load]) -> Iterator[Load]:
     """Give each its own: without concurrency, those that differ by nothing else are one."""
     seen = set()
     for load in loads:
-        kind = (load.handler_ms, load.body_bytes, load.concurrency if contender.ours else None)
+        kind = (load.handler_ms, load.body_bytes, load.concurrency if contender.concurrent else None)
         if kind not in seen:
             seen.add(kind)
             yield load

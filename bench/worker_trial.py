@@ -4,25 +4,27 @@ Everybody is measured in the same way and from outside: when messages were handl
 handler itself writes; what was not acknowledged shows when the worker is gone.
 """
 
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pika
 
-from bench.contenders import Entrance
 from bench.errors import Abandoned
 from bench.measure import Meter, percentile
 from bench.publisher import Letter, Publisher
 from bench.usage import Accounts, Usage
-from bench.worker_bed import QUEUE, Bed, Settings
+from bench.worker_bed import Bed
 from bench.worker_contenders import Contender
-from bench.worker_handler import LEDGER, SECONDS, write_body
+from bench.worker_handler import LEDGER, SECONDS
 from bench.worker_ledger import Ledger
+from bench.worker_peers import Peer
 from bench.worker_process import WorkerProcess, run_worker
+from bench.worker_settings import Settings
 
 # A broker has been seen to hold a rung for three minutes; only after that is a message called lost.
 PATIENCE = 200
@@ -50,7 +52,7 @@ class Trial:
     """A bed, its ledger and its publisher; `dues` are the moments of publishing, by number."""
 
     bed: Bed
-    contender: Contender
+    contender: Contender | Peer
     plan: Plan
     ledger: Ledger
     publisher: Publisher
@@ -58,20 +60,28 @@ class Trial:
     dues: dict[int, int] = field(default_factory=dict)
 
     def publish(self, numbers: range, *, per_second: float = 0) -> None:
-        self.publisher.publish([Letter(number, _TO_QUEUE, 0) for number in numbers], per_second=per_second)
+        entrance = self.contender.entrance
+        self.publisher.publish([Letter(number, entrance, 0) for number in numbers], per_second=per_second)
 
     @contextmanager
     def work(self, under: tuple[str, ...] = ()) -> Iterator[WorkerProcess]:
         """Run the worker until the block ends, `under` another module, if there is one."""
-        config, secret = self.bed.write_files(self.folder, self.contender, self.plan.settings)
-        command = self.contender.command(config, secret, retry_key=self.plan.settings.retry_key, under=under)
-        with run_worker(command, log=self.folder / "log", env=self._environment()) as worker:
+        folder = Path(tempfile.mkdtemp(prefix="worker-", dir=self.folder))
+        command, env = self._start(folder, under)
+        with run_worker(command, log=folder / "log", env={**self._environment(), **env}) as worker:
             yield worker
 
-    def await_first(self, worker: WorkerProcess, numbers: range) -> int:
+    def _start(self, folder: Path, under: tuple[str, ...]) -> tuple[Sequence[str], Mapping[str, str]]:
+        contender, settings = self.contender, self.plan.settings
+        if isinstance(contender, Peer):
+            return contender.command(settings), contender.environment(self.bed.url, settings)
+        config, secret = self.bed.write_files(folder, contender, settings)
+        return contender.command(config, secret, retry_key=settings.retry_key, under=under), {}
+
+    def await_first(self, worker: WorkerProcess, numbers: range, *, every: float = LOOK_EVERY) -> int:
         """Wait until some have been handled, be it that they failed; return how many."""
         count = self.ledger.failed if self.plan.failing else self.ledger.succeeded
-        wait_for(worker, lambda: count(numbers), 1)
+        wait_for(worker, lambda: count(numbers), 1, every=every)
         return count(numbers)
 
     def consume(self, worker: WorkerProcess, numbers: range) -> tuple[Usage, int, int]:
@@ -82,19 +92,26 @@ class Trial:
         used = accounts.read() - before
         return used, len(numbers) - seen, self.count_lost(worker, numbers)
 
-    def wait_for_all(self, worker: WorkerProcess, numbers: range) -> None:
+    def wait_for_all(self, worker: WorkerProcess, numbers: range, *, every: float = LOOK_EVERY) -> None:
         """Wait until all have succeeded, or until nothing has come of the rest for a long time."""
-        wait_for(worker, lambda: self.ledger.succeeded(numbers), len(numbers))
+        wait_for(worker, lambda: self.ledger.succeeded(numbers), len(numbers), every=every)
 
     def count_lost(self, worker: WorkerProcess, numbers: range) -> int:
         """Count what did not succeed; what is still in a queue is not lost, but then the worker does not work."""
         missing = len(numbers) - self.ledger.succeeded(numbers)
         if missing:
             worker.kill()
-            left, parked = self.bed.count_left(), self.bed.count_parked()
+            queues = self.contender.queues
+            left, parked = self.bed.count_left(queues), self.bed.count_parked(queues)
             if left or parked:
                 raise Abandoned(f"{missing} messages did not succeed: {left} are in the queue still, {parked} parked")
         return missing
+
+    def finish(self, worker: WorkerProcess, lost: int) -> None:
+        """Let it acknowledge what is left to, and end it; who lost something was ended over that."""
+        if not lost:
+            time.sleep(ACKED_WITHIN)
+            worker.stop(must_be_polite=self.contender.ours)
 
     def _environment(self) -> Mapping[str, str]:
         return {
@@ -105,10 +122,12 @@ class Trial:
 
 
 @contextmanager
-def open_trial(bed: Bed, contender: Contender, plan: Plan) -> Iterator[Trial]:
+def open_trial(bed: Bed, contender: Contender | Peer, plan: Plan) -> Iterator[Trial]:
     def write(number: int) -> tuple[bytes, pika.BasicProperties]:
-        body = write_body(number, failures=int(number in plan.failing), size=plan.body_bytes)
-        return body, pika.BasicProperties(delivery_mode=2, message_id=str(number))
+        return contender.write(number, failures=int(number in plan.failing), size=plan.body_bytes)
+
+    if isinstance(contender, Peer):
+        bed.lay(contender, plan.settings)
 
     dues: dict[int, int] = {}
     with ExitStack() as end:
@@ -118,16 +137,23 @@ def open_trial(bed: Bed, contender: Contender, plan: Plan) -> Iterator[Trial]:
         yield Trial(bed, contender, plan, ledger, publisher, folder, dues)
 
 
-def wait_for(worker: WorkerProcess, count: Callable[[], int], wanted: int) -> None:
-    """Wait until so many are counted, or until for a long time there was no other."""
+def wait_for(
+    worker: WorkerProcess,
+    count: Callable[[], int],
+    wanted: int,
+    *,
+    until: float = math.inf,
+    every: float = LOOK_EVERY,
+) -> None:
+    """Wait until so many are counted, or until for a long time there was no other, and no longer than `until`."""
     best, deadline = -1, time.monotonic() + PATIENCE
-    while (counted := count()) < wanted:
+    while (counted := count()) < wanted and time.monotonic() < until:
         worker.must_live()
         if counted > best:
             best, deadline = counted, time.monotonic() + PATIENCE
         elif time.monotonic() > deadline:
             return
-        time.sleep(LOOK_EVERY)
+        time.sleep(every)
 
 
 def await_quiet(meter: Meter, window: float = 0.25) -> None:
@@ -143,6 +169,3 @@ def await_quiet(meter: Meter, window: float = 0.25) -> None:
 def name_percentiles(name: str, milliseconds: list[float]) -> dict[str, float]:
     ranks = (("p50", 50), ("p99", 99), ("max", 100))
     return {f"{name}_{rank}": percentile(milliseconds, percent) for rank, percent in ranks}
-
-
-_TO_QUEUE = Entrance("", QUEUE)

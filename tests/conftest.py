@@ -4,6 +4,7 @@ A test that asks for `release`, or for a fixture that does, runs once on each.
 """
 
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -14,6 +15,11 @@ from redrive_testbed.rabbitmq_release import TESTED, find_release
 # How long an example takes says more about what else the machine does than about the code.
 hypothesis.settings.register_profile("redrive", deadline=None)
 hypothesis.settings.load_profile("redrive")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and so it is inherited: programs that tests start
+# would not hear it either.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

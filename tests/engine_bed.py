@@ -5,9 +5,9 @@ import threading
 import time
 from collections import Counter
 
-from redrive_operator.desk import Turn
 from redrive_operator.registry import DeskKey
 from redrive_operator.subject import Key
+from redrive_operator.turns import Turn
 
 PATIENCE = 10.0  # of a test, for what must come; nothing waits so long where all is well
 ORDERS, BILLS = Key("shop", "orders"), Key("shop", "bills")

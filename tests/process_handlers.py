@@ -231,9 +231,11 @@ def raise_unspeakable(_: str) -> None:
 
 
 def eat_memory(_: str) -> None:
+    """Take all there is, at a rate that leaves time for a look on a machine where others work, too."""
     eaten = []
     while True:
         eaten.append(b"x" * (1 << 20))
+        time.sleep(0.01)
 
 
 def eat_memory_in_a_program(_: str) -> None:

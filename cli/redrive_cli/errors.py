@@ -2,7 +2,11 @@
 
 CliError               1: it was asked rightly, and could not be done now; what the broker refuses counts as this, too
 ├── Misuse                 2: what was asked, or a file that it names, must be changed first
-└── ThrowAwayFailed        1: a RabbitMQ of one's own could not be had
+├── ThrowAwayFailed        1: a RabbitMQ of one's own could not be had
+└── ClusterError           1: what the API server of Kubernetes refused, or could not answer
+    ├── NoCluster              there is none, or it cannot be reached
+    ├── Forbidden              this person may not do this
+    └── Missing                there is no such object
 """
 
 from redrive.errors import RedriveError, SpecError
@@ -22,6 +26,22 @@ class Misuse(CliError):
 
 class ThrowAwayFailed(CliError):
     """No RabbitMQ was given, and none could be started."""
+
+
+class ClusterError(CliError):
+    """What Kubernetes refused, or could not answer."""
+
+
+class NoCluster(ClusterError):
+    """No API server answered."""
+
+
+class Forbidden(ClusterError):
+    """This person may not do this; the text says what to ask for."""
+
+
+class Missing(ClusterError):
+    """There is no such object, or no such kind."""
 
 
 def exit_code(error: CliError | RedriveError) -> int:

@@ -26,7 +26,7 @@ def say_facts(manifest: Manifest, address: BrokerAddress, prepared: Prepared, *,
     yield "vhost", f"{address.vhost} ({address.vhost_from})"
     yield "queue", consumer.queue.name
     yield "schedule", str(schedule(consumer.retry))
-    kept = f", kept {_say_retention(consumer.retention)}" if address.management else ""  # else it is said below
+    kept = f", kept {say_retention(consumer.retention)}" if address.management else ""  # else it is said below
     yield "dead", f"{dead_queue_name(consumer.queue.name)}{kept}"
     if consumer.worker is not None:
         yield "runs", _say_work(consumer.worker, workers)
@@ -47,7 +47,7 @@ def say_missing(missing: Sequence[str]) -> list[str]:
     return [f"{head}: {'; '.join(rest)}" if any(rest) else head for head, rest in reasons.items()]
 
 
-def _say_retention(retention: timedelta | None) -> str:
+def say_retention(retention: timedelta | None) -> str:
     if retention is None:
         return "for ever"
     days, rest = divmod(retention, timedelta(days=1))

@@ -5,8 +5,10 @@ A traceback would be our own fault.
 """
 
 import os
+import shlex
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 try:
@@ -15,8 +17,18 @@ except ModuleNotFoundError:
     sys.exit("error: the command line is not installed: `pip install 'redrive[cli]'`")
 
 from redrive.errors import RedriveError
+from redrive_cli.capacity import capacity
+from redrive_cli.dead import app as dead
 from redrive_cli.dev import dev
+from redrive_cli.doctor import doctor
 from redrive_cli.errors import CliError, exit_code
+from redrive_cli.explain import explain
+from redrive_cli.flat_options import flattened
+from redrive_cli.orphans import app as orphans
+from redrive_cli.pausing import pause, resume
+from redrive_cli.publish import publish
+from redrive_cli.status import status
+from redrive_cli.top import top
 
 # Tracebacks that show the values of variables would show passwords.
 app = typer.Typer(
@@ -43,7 +55,27 @@ def redrive(
     """RabbitMQ consumers that retry: run them here, look at what they do, put back what they parked."""
 
 
-app.command()(dev)
+for command in (explain, status, top, capacity, pause, resume, doctor, dev):
+    app.command()(command)
+app.command()(flattened(publish))
+app.add_typer(dead, name="dead")
+app.add_typer(orphans, name="orphans")
+
+
+def find_name(program: str) -> str:
+    """Say what was typed to get here, for the help: kubectl runs its plugins under a name of its own."""
+    return "kubectl redrive" if Path(program).name.startswith("kubectl-") else "redrive"
+
+
+def complete_for_kubectl() -> None:
+    """Answer kubectl, which asks a plugin's companion what could stand in the place of the last of these words."""
+    words = sys.argv[1:]
+    bash = {"COMP_WORDS": shlex.join(["redrive", *words]), "COMP_CWORD": str(len(words))}
+    os.environ.update({"_REDRIVE_COMPLETE": "complete_bash", **bash})
+    try:
+        app(prog_name="redrive")
+    finally:
+        print(":4")  # to kubectl: and no names of files
 
 
 def main() -> None:
@@ -52,7 +84,7 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app(prog_name="redrive")
+        app(prog_name=find_name(sys.argv[0]))
     except (CliError, RedriveError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(exit_code(error))

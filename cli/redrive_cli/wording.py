@@ -5,8 +5,9 @@ here, before anybody prints them.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 
 from redrive.spec import format_duration
 from redrive_cli.worker_lines import OUTCOMES, Told
@@ -21,6 +22,7 @@ _STYLES = {"done": "green", "retry": "yellow", "snooze": "cyan", "dead": "bold r
 _LEVELS = {"warning": "yellow", "error": "bold red"}
 _COUNTED = {"done": "done", "retry": "retried", "snooze": "snoozed", "dead": "dead"}
 _DIM = "dim"
+_MOST_NAMES = 8
 
 # Control characters, and those that turn the direction of what follows.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -48,10 +50,39 @@ def say_delay(seconds: float) -> str:
     return format_duration(timedelta(seconds=round(seconds)))
 
 
+def say_count(number: float) -> str:
+    """Say a number with its thousands apart, and no more of a fraction than matters."""
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.3g}"
+
+
+def say_age(age: timedelta) -> str:
+    """Say how long ago something was, as `kubectl` does: in one unit, or two where the first is small."""
+    seconds = max(0, int(age.total_seconds()))
+    for size, unit, smaller, name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
+        whole, rest = divmod(seconds, size)
+        if whole:
+            part = rest // smaller
+            return f"{whole}{unit}{part}{name}" if whole < 10 and part else f"{whole}{unit}"
+    return f"{seconds}s"
+
+
 def say_tally(counts: Mapping[str, int]) -> str:
     """Say how many of each there were; snoozes only where there were any."""
     shown = (outcome for outcome in OUTCOMES if counts.get(outcome) or outcome != "snooze")
     return ", ".join(f"{_COUNTED[outcome]} {counts.get(outcome, 0)}" for outcome in shown)
+
+
+def say_near(wanted: str, names: Iterable[str]) -> str:
+    """Say which names there are instead: the nearest, or all of a few. Empty where there are none."""
+    known = sorted(map(clean, names))
+    near = get_close_matches(wanted, known, n=3)
+    if near:
+        return f": did you mean {' or '.join(near)}?"
+    if not known:
+        return ""
+    shown = ", ".join(known[:_MOST_NAMES])
+    more = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    return f": there are {shown}{more}" if len(known) > 1 else f": there is {shown}"
 
 
 def _say_outcome(told: Told) -> Iterator[Part]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from redrive.properties import Properties
-from redrive.runtime.ports import Confirmed, Refusal
+from redrive.refusal import Confirmed, Refusal
 
 MOST_UNCONFIRMED = 500
 MOST_BYTES = 4 * 1024 * 1024

@@ -3,6 +3,7 @@
 RedriveError
 ├── SpecError          an object that cannot be what it says; retrying cannot help, an edit can
 ├── LadderError        a delay or an address that no routing key can hold (in `ladder`)
+├── BadLine            a line of a file that is no letter (in `letters.codec`)
 ├── HandlerError       a handler that cannot be used (in `handler`)
 ├── Unsendable         a message of a test that AMQP could not carry (in `testing`)
 ├── NeverIdle          messages of a test that are run again and again (in `testing`)

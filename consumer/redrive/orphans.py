@@ -86,9 +86,8 @@ class _Look:
             window = min(_next_window(taken), count - self.seen)
 
     def give_back(self) -> None:
-        for tags in self._held:
-            self._amqp.give_back(ORPHANS, tags)
-        self._held = []
+        held, self._held = self._held, []
+        self._amqp.give_back(ORPHANS, held)
 
     def _bring_home(self, delivery: Delivery) -> bool:
         """Publish it to its queue, confirmed, and only then be rid of it here."""

@@ -210,12 +210,17 @@ def _origin(message: Message) -> tuple[str | None, str | None]:
     story = message.story
     if story.origin_exchange is not None:
         return story.origin_exchange, story.origin_routing_key
-    if not message.exchange.startswith("redrive."):
+    if not is_own_way(message.exchange, message.routing_key):
         return message.exchange, message.routing_key
     # Parked by the broker on its first delivery: the entry names where it had been published.
     death = read_broker_death(message.properties.headers)
     known = death.exchange is not None and not death.exchange.startswith("redrive.")
     return (death.exchange, death.routing_key) if known else (None, None)
+
+
+def is_own_way(exchange: str, routing_key: str) -> bool:
+    """Say whether a message came by us, or straight into a queue of ours: that is not where it came from."""
+    return exchange.startswith("redrive.") or (not exchange and routing_key.startswith("redrive."))
 
 
 def _expires_at(message: Message) -> datetime | None:

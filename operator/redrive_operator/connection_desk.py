@@ -2,7 +2,6 @@
 
 from redrive.errors import BrokerError
 from redrive_operator.credentials import Credentials, CredentialsError
-from redrive_operator.desk import Turn
 from redrive_operator.explaining import explain_broker
 from redrive_operator.judge import judge_connection, judge_invalid
 from redrive_operator.kube import CONNECTIONS
@@ -12,6 +11,7 @@ from redrive_operator.registry import ConnectionEntry, DeskKey, read_connection_
 from redrive_operator.subject import Key
 from redrive_operator.telling import tell_verdict
 from redrive_operator.tools import Tools
+from redrive_operator.turns import Turn
 
 ADMINISTRATOR = "administrator"
 

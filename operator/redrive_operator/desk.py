@@ -7,7 +7,7 @@ that it has not provided for yet.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -27,6 +27,7 @@ from redrive_operator.reasons import BrokerReason, TopologyReason
 from redrive_operator.registry import DeskKey, Entry, read_entry
 from redrive_operator.subject import Key
 from redrive_operator.tools import Tools
+from redrive_operator.turns import Turn
 from redrive_operator.user_desk import User, UserDesk
 from redrive_operator.vhost import Job, Vhost, VhostSeen
 
@@ -44,15 +45,6 @@ MISSING_SECONDS = 4.0
 HANDFUL = 8
 
 _SHUT_OUT = (BrokerReason.NAMESPACE_NOT_ALLOWED, BrokerReason.VHOST_NOT_ALLOWED)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """How a turn went: whether the broker could be used, and who must be seen again soon."""
-
-    reached: bool
-    again: frozenset[Key] = frozenset()
-    patience: float | None = None  # after which it is tried again at the latest
 
 
 class Desk:

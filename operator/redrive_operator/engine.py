@@ -10,11 +10,11 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from redrive_operator.desk import Turn
 from redrive_operator.errors import OperatorError
-from redrive_operator.registry import DeskKey
 from redrive_operator.subject import Key
+from redrive_operator.turns import Turn
 
 LOGGER = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ HUNG_SECONDS = 300.0
 SUPERVISION_SECONDS = 10.0
 MOST_THREADS = 64
 
-Work = Callable[[DeskKey | None, frozenset[Key] | None], Turn]
+D = TypeVar("D")  # by what desks are told apart
 
 
 @dataclass(slots=True)
@@ -70,23 +70,30 @@ class Plan:
         return keys
 
 
-class Engine:
-    """Runs `work` for desks in threads of its own. The desk None has the objects that cannot be read."""
+class Engine(Generic[D]):
+    """Runs `work` for desks in threads of its own. The desk None has the objects that cannot be read.
+
+    A turn that takes longer than `hung` seconds is given up for lost.
+    """
 
     def __init__(
         self,
-        work: Work,
+        work: Callable[[D, frozenset[Key] | None], Turn],
         *,
         interval: float,
         threads: int,
         clock: Callable[[], float],
         chance: random.Random | None = None,
+        name: str = "desk",
+        hung: float = HUNG_SECONDS,
     ) -> None:
         self._work = work
+        self._name = name
+        self._hung = hung
         self._interval = interval
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - to spread load, not to be secret
-        self._plans: dict[DeskKey | None, Plan] = {}
+        self._plans: dict[D, Plan] = {}
         self._changed = threading.Condition()
         self._stopping = False
         self._busy: dict[threading.Thread, tuple[bool, float]] = {}
@@ -111,7 +118,7 @@ class Engine:
                 thread.join(max(0.0, deadline - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def wake(self, desk: DeskKey | None, keys: frozenset[Key] | None = None) -> None:
+    def wake(self, desk: D, keys: frozenset[Key] | None = None) -> None:
         """Have a turn soon: for these consumers, or for all."""
         soon = self._clock() + GATHER_SECONDS
         with self._changed:
@@ -127,7 +134,7 @@ class Engine:
             if new or plan.next_at() < before:
                 self._changed.notify_all()  # of one lane alone it could be the wrong one
 
-    def forget(self, desk: DeskKey | None) -> None:
+    def forget(self, desk: D) -> None:
         """Have no more turns of a desk that has no consumers."""
         with self._changed:
             plan = self._plans.get(desk)
@@ -152,7 +159,7 @@ class Engine:
         return len(plans) - failing, failing
 
     def _hire(self, slow: bool) -> threading.Thread:
-        name = f"desk-{len(self._threads)}"
+        name = f"{self._name}-{len(self._threads)}"
         thread = threading.Thread(target=self._run, args=(slow,), name=name, daemon=True)
         self._threads.append(thread)
         return thread
@@ -163,7 +170,7 @@ class Engine:
             with self._changed:
                 now = self._clock()
                 for thread, (slow, since) in list(self._busy.items()):
-                    hung = now - since > HUNG_SECONDS and thread not in self._lost
+                    hung = now - since > self._hung and thread not in self._lost
                     if hung and len(self._threads) < MOST_THREADS:
                         LOGGER.error(
                             "%s has not come back for %.0f s: another takes its place", thread.name, now - since
@@ -188,7 +195,7 @@ class Engine:
                 self._lost.discard(me)
                 self._threads.remove(me)
 
-    def _have_turn(self, desk: DeskKey | None, keys: frozenset[Key] | None) -> Turn:
+    def _have_turn(self, desk: D, keys: frozenset[Key] | None) -> Turn:
         try:
             return self._work(desk, keys)
         except OperatorError as error:
@@ -197,7 +204,7 @@ class Engine:
             LOGGER.exception("the desk of %s failed: this is a defect of the operator", desk)
         return Turn(reached=False, again=keys or frozenset())
 
-    def _take(self, slow: bool) -> tuple[DeskKey | None, Plan, frozenset[Key] | None] | None:
+    def _take(self, slow: bool) -> tuple[D, Plan, frozenset[Key] | None] | None:
         with self._changed:
             while not self._stopping:
                 now = self._clock()
@@ -206,14 +213,15 @@ class Engine:
                     for desk, plan in self._plans.items()
                     if not plan.running and (plan.failures > 0) == slow
                 ]
-                at, desk, plan = min(ours, key=lambda each: each[0], default=(now + 1.0, None, None))
-                if plan is not None and at <= now:
+                first = min(ours, key=lambda each: each[0], default=None)
+                if first is not None and first[0] <= now:
+                    _, desk, plan = first
                     self._busy[threading.current_thread()] = (slow, now)
                     return desk, plan, plan.begin(now)
-                self._changed.wait(min(1.0, at - now))
+                self._changed.wait(1.0 if first is None else min(1.0, first[0] - now))
             return None
 
-    def _put_back(self, desk: DeskKey | None, plan: Plan, turn: Turn, *, everybody: bool) -> None:
+    def _put_back(self, desk: D, plan: Plan, turn: Turn, *, everybody: bool) -> None:
         now = self._clock()
         with self._changed:
             plan.running = False
@@ -224,7 +232,8 @@ class Engine:
             if not turn.reached:
                 plan.due = now + self._scatter(min(backoff, turn.patience or backoff))
             elif everybody:
-                plan.due = now + self._scatter(self._interval)
+                soonest = self._interval if turn.patience is None else min(self._interval, turn.patience)
+                plan.due = now + self._scatter(soonest)
             elif recovered:
                 plan.due = now  # the others of the desk were told that its broker is away
             if plan.woken:

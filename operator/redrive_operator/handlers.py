@@ -48,6 +48,7 @@ def configure(settings: kopf.OperatorSettings) -> None:
 def register(*, connections: bool) -> None:
     """Have kopf watch; cluster-scoped connections only where the operator serves the whole cluster."""
     kopf.on.event(DOMAIN, VERSION, "retryingconsumers", id="consumer")(consumer_seen)
+    kopf.on.event(DOMAIN, VERSION, "redrives", id="redrive")(redrive_seen)
     if connections:
         kopf.on.event(DOMAIN, VERSION, "brokerconnections", id="connection")(connection_seen)
     for group, version, plural in OWNED:
@@ -57,6 +58,10 @@ def register(*, connections: bool) -> None:
 
 async def consumer_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
     memo.office.consumer_seen(event["object"], gone=event["type"] == "DELETED")
+
+
+async def redrive_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
+    memo.office.redrive_seen(event["object"], gone=event["type"] == "DELETED")
 
 
 async def connection_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401

@@ -21,25 +21,31 @@ from redrive_operator.busyness import Busyness
 from redrive_operator.care import Care
 from redrive_operator.connection_desk import ConnectionDesk, connection_key
 from redrive_operator.crews import Crews
-from redrive_operator.desk import Desk, Turn
+from redrive_operator.desk import Desk
 from redrive_operator.engine import Engine
 from redrive_operator.guarding import failure_of
 from redrive_operator.holdings import Holdings, owner_of
 from redrive_operator.kube import BUDGETS, CONFIG_MAPS, CONNECTIONS, CONSUMERS, DEPLOYMENTS, PODS, Herald, Kube
 from redrive_operator.metrics import Metrics
 from redrive_operator.names import MANAGED_BY
+from redrive_operator.reasons import ConditionType
+from redrive_operator.redriving.redriving import Redriving
 from redrive_operator.registry import ConnectionEntry, DeskKey, Entry, Registry, read_connection_entry, read_entry
 from redrive_operator.settings import Settings
-from redrive_operator.subject import Key
+from redrive_operator.subject import Key, Subject
 from redrive_operator.tending import Tending
 from redrive_operator.tools import Tools
-from redrive_operator.watching import Watching
+from redrive_operator.turns import Turn
+from redrive_operator.watching import Watched, Watching
 from redrive_operator.workforce import Workforce
 
 LOGGER = logging.getLogger(__name__)
 
 # Longer than any one step takes; who takes longer is told to stop by Kubernetes, and is finished by the next operator.
 CLOSING_SECONDS = 20.0
+
+# A Redrive stops at the next letter; what it holds the broker takes back by itself.
+LETTING_GO_SECONDS = 5.0
 
 KUBE_THREADS = 8
 
@@ -77,8 +83,12 @@ class Office:
         self._unreadable = Care(self._tools)
         self._desks: dict[DeskKey, Desk | ConnectionDesk] = {}
         self._lock = threading.Lock()
-        self._engine = Engine(self._work, interval=settings.interval, threads=settings.threads, clock=clock)
-        self.watching = Watching(kube, self._registry, self._namespaces(), found=self._found, clock=clock)
+        self._engine: Engine[DeskKey | None] = Engine(
+            self._work, interval=settings.interval, threads=settings.threads, clock=clock
+        )
+        self._redriving = Redriving(kube, self._tools)
+        watched = (Watched(CONSUMERS, self._known, self._found), self._redriving.watched)
+        self.watching = Watching(kube, watched, self._namespaces(), clock=clock)
         self.metrics.watch(self.watching.age, self._engine.lag, self._engine.counts)
 
     def open(self) -> None:
@@ -95,12 +105,15 @@ class Office:
         for namespace in self._namespaces():
             for body in self._kube.each(CONSUMERS, namespace=namespace):
                 self.consumer_seen(body)
+            self._redriving.list_all(namespace)
         self._engine.start()
+        self._redriving.start()
         self.watching.start()
 
     def close(self) -> None:
         self.watching.stop()
-        if not self._engine.stop(CLOSING_SECONDS):
+        redriven = self._redriving.close(LETTING_GO_SECONDS)
+        if not self._engine.stop(CLOSING_SECONDS) or not redriven:
             LOGGER.warning("a step did not end in time; the next operator finishes it")
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._busyness.close()
@@ -116,11 +129,19 @@ class Office:
     def _take(self, entry: Entry, *, ours: bool = False) -> None:
         """Take a consumer as it was seen, or, of `ours`, as the answer to a write showed it."""
         before = self._registry.get(entry.key)
-        if self._registry.put(entry) and _matters(before, entry, ours=ours):
+        if not self._registry.put(entry):
+            return
+        if _may_redrive(before) != _may_redrive(entry):
+            self._redriving.wake(entry.key)
+        if _matters(before, entry, ours=ours):
             if before is not None and before.desk != entry.desk:
                 self._move_away(before)
             self._engine.wake(entry.desk, frozenset({entry.key}))
             self._wake_connection(entry)
+
+    def redrive_seen(self, body: Mapping[str, Any], *, gone: bool = False) -> None:
+        """Take a Redrive as a watch showed it."""
+        self._redriving.seen(body, gone=gone)
 
     def connection_seen(self, body: Mapping[str, Any], *, gone: bool = False) -> None:
         entry = read_connection_entry(body)
@@ -185,6 +206,7 @@ class Office:
         self.metrics.forget(key)
         if entry is None:
             return
+        self._redriving.wake(key)
         if entry.desk is not None and not self._registry.at(entry.desk):
             self._forget_desk(entry.desk)
         self._wake_connection(entry)
@@ -214,6 +236,9 @@ class Office:
         if entry.desk is not None and entry.desk.mode == "Connection" and self._registry.connection(entry.desk.name):
             self._engine.wake(connection_key(entry.desk.name))
 
+    def _known(self) -> list[Subject]:
+        return [entry.subject for entry in self._registry.consumers()]
+
     def _found(self, key: Key, uid: str | None, body: Mapping[str, Any] | None) -> None:
         """Take what a list showed and a watch did not; `uid` is whom we knew by this name before we looked."""
         if body is None:
@@ -223,6 +248,11 @@ class Office:
 
     def _namespaces(self) -> tuple[str | None, ...]:
         return self._settings.watch_namespaces or (None,)
+
+
+def _may_redrive(entry: Entry | None) -> bool:
+    """Say whether its dead letters can be got at, by what was last found: whoever waits for that is woken then."""
+    return entry is not None and entry.subject.history[ConditionType.TOPOLOGY_READY].status == "True"
 
 
 def _matters(before: Entry | None, now: Entry, *, ours: bool) -> bool:

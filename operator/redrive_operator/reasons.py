@@ -28,6 +28,8 @@ class ConditionType(StrEnum):
     WORKERS_PLACED = "WorkersPlaced"
     PAUSED = "Paused"
     PERMISSIONS_SUFFICIENT = "PermissionsSufficient"
+    COMPLETE = "Complete"
+    PROGRESSING = "Progressing"
 
 
 class Reason(StrEnum):
@@ -120,7 +122,7 @@ class PlacedReason(Reason):
 class PausedReason(Reason):
     """Of `Paused`."""
 
-    PAUSED = "Paused", Status.TRUE, "Somebody set spec.paused: no workers, and messages wait."
+    PAUSED = "Paused", Status.TRUE, "Somebody set spec.paused: nothing runs or moves, and messages wait."
     NOT_PAUSED = "NotPaused", Status.FALSE, "It is not paused."
 
 
@@ -130,6 +132,43 @@ class PermissionsReason(Reason):
     SUFFICIENT = "Sufficient", Status.TRUE, "The credentials may make users, permissions and policies."
     INSUFFICIENT = "Insufficient", Status.FALSE, "The credentials are not an administrator's."
     BROKER_UNREACHABLE = "BrokerUnreachable", Status.UNKNOWN, "Nobody could look: see BrokerReachable."
+
+
+class CompleteReason(Reason):
+    """Of `Complete`, of a Redrive: how it ended, or why it has not."""
+
+    FINISHED = "Finished", Status.TRUE, "Every dead letter that fits was put back or deleted; the message counts them."
+    LIMIT_REACHED = "LimitReached", Status.TRUE, "As many as spec.limit allows were put back or deleted."
+    NOTHING_MATCHED = "NothingMatched", Status.TRUE, "No dead letter fits what spec.select says, and nothing was moved."
+    COUNTED = "Counted", Status.TRUE, "A dry run: status has counts and groups, and nothing was moved."
+    CANARY_DIED = "CanaryDied", Status.FALSE, "Some of the first few have died again: nothing more is moved, ever."
+    RUNNING = "Running", Status.FALSE, "It is at work; the message says how far it is."
+    WATCHING_CANARY = "WatchingCanary", Status.FALSE, "The first few are back, and it waits whether one dies again."
+    WAITING = "Waiting", Status.FALSE, "Another Redrive of this consumer is at work; this one follows by itself."
+    PAUSED = "Paused", Status.FALSE, "Somebody set spec.paused: nothing is moved meanwhile."
+    CONSUMER_NOT_FOUND = "ConsumerNotFound", Status.FALSE, "There is no RetryingConsumer of that name here."
+    CONSUMER_DELETING = "ConsumerDeleting", Status.FALSE, "The RetryingConsumer is being deleted."
+    CONSUMER_NOT_READY = "ConsumerNotReady", Status.FALSE, "The consumer's queues are not there, or not its own."
+    MANAGEMENT_REQUIRED = "ManagementRequired", Status.FALSE, "Without the management API, letters could be lost."
+    BROKER_UNREACHABLE = "BrokerUnreachable", Status.FALSE, "The broker cannot be used now; what was done is counted."
+    NOT_ACCEPTED = "NotAccepted", Status.FALSE, "Letters that fit cannot be moved: they stay where they are."
+    INVALID_SPEC = "InvalidSpec", Status.FALSE, "The spec cannot be used, and nothing is moved."
+
+
+class ProgressingReason(Reason):
+    """Of `Progressing`, of a Redrive."""
+
+    COUNTING = "Counting", Status.TRUE, "It looks through the dead letters, and counts what fits."
+    MOVING = "Moving", Status.TRUE, "Dead letters are being put back or deleted."
+    WATCHING_CANARY = "WatchingCanary", Status.TRUE, "The first few are back, and are being watched."
+    WAITING = "Waiting", Status.FALSE, "It waits for its turn."
+    PAUSED = "Paused", Status.FALSE, "Somebody has paused it."
+    BLOCKED = (
+        "Blocked",
+        Status.FALSE,
+        "Something is in the way: see Complete. It goes on by itself when that is mended.",
+    )
+    ENDED = "Ended", Status.FALSE, "It has come to its end: see Complete."
 
 
 class UnjudgedReason(Reason):
@@ -147,6 +186,8 @@ REASONS: Mapping[ConditionType, type[Reason]] = {
     ConditionType.WORKERS_PLACED: PlacedReason,
     ConditionType.PAUSED: PausedReason,
     ConditionType.PERMISSIONS_SUFFICIENT: PermissionsReason,
+    ConditionType.COMPLETE: CompleteReason,
+    ConditionType.PROGRESSING: ProgressingReason,
 }
 
 EventType = Literal["Normal", "Warning"]
@@ -196,3 +237,7 @@ class EventReason(StrEnum):
     QUEUES_DELETED = "QueuesDeleted", "Normal", "It is gone with its queues; the message counts what was in them."
     QUEUES_LEFT_BEHIND = "QueuesLeftBehind", "Warning", "It is gone, and its queues could not be deleted."
     USER_LEFT_BEHIND = "UserLeftBehind", "Warning", "It is gone, and its broker user could not be deleted."
+    REDRIVE_STARTED = "RedriveStarted", "Normal", "A Redrive has begun; the message counts what fits."
+    REDRIVE_FINISHED = "RedriveFinished", "Normal", "A Redrive has come to its end; the message says what was done."
+    REDRIVE_STOPPED = "RedriveStopped", "Warning", "A Redrive was ended, because its canaries have died again."
+    REDRIVE_BLOCKED = "RedriveBlocked", "Warning", "A Redrive cannot go on; the message says what to mend."

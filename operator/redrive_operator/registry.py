@@ -104,7 +104,7 @@ class Registry:
         """Take a consumer as it was seen now; say whether that was news."""
         with self._lock:
             known = self._consumers.get(entry.key)
-            if entry.subject.uid in self._gone or (known and not _is_newer(entry.subject, known.subject)):
+            if entry.subject.uid in self._gone or (known and not is_later_sight(entry.subject, known.subject)):
                 return False
             self._take_out(entry.key)
             self._consumers[entry.key] = entry
@@ -149,7 +149,7 @@ class Registry:
     def put_connection(self, entry: ConnectionEntry) -> bool:
         with self._lock:
             known = self._connections.get(entry.subject.key.name)
-            if known is not None and not _is_newer(entry.subject, known.subject):
+            if known is not None and not is_later_sight(entry.subject, known.subject):
                 return False
             self._connections[entry.subject.key.name] = entry
             return True
@@ -181,7 +181,7 @@ def _remove(index: dict[T, dict[Key, Entry]], group: T, key: Key) -> None:
         index.pop(group, None)
 
 
-def _is_newer(seen: Subject, known: Subject) -> bool:
+def is_later_sight(seen: Subject, known: Subject) -> bool:
     """Say whether it is a later sight of an object; one that was made anew is another, and later."""
     if seen.uid != known.uid and seen.created != known.created:
         return seen.created > known.created

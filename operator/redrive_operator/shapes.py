@@ -98,3 +98,32 @@ CONSUMER: Shape = {
 }
 
 CONNECTION: Shape = {"clusterName": _text(255), "version": _text(64), "management": _flag, "consumers": _count32}
+
+
+def _groups(raw: object) -> list[dict[str, Any]]:
+    """Read groups of dead letters; one without a fingerprint or a count is none."""
+    given = raw if isinstance(raw, list | tuple) else ()
+    groups = [sift(group, _GROUP) for group in given]
+    return [group for group in groups if "count" in group and "fingerprint" in group][:50]
+
+
+_GROUP: Shape = {
+    "fingerprint": _name(64),
+    "count": _count64,
+    "reason": _text(64),
+    "errorType": _text(255),
+    "example": _text(255),
+}
+
+REDRIVE: Shape = {
+    "startedTime": _moment,
+    "finishedTime": _moment,
+    "scanned": _count64,
+    "matched": _count64,
+    "done": _count64,
+    "begun": _count64,
+    "skipped": _count64,
+    "failed": _count64,
+    "canary": {"sent": _count32, "diedAgain": _count32, "sentTime": _moment, "decidedTime": _moment},
+    "groups": _groups,
+}

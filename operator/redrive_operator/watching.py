@@ -1,4 +1,4 @@
-"""Looks after the watches: lists the versions of all consumers now and then, and sees what no watch has told.
+"""Looks after the watches: lists the versions of all objects now and then, and sees what no watch has told.
 
 A change that is listed, and that no watch has shown some seconds later, was missed. It is taken from the list, so
 nothing is lost by it; but when that happens again and again, the watch is dead, and liveness must fail.
@@ -7,12 +7,12 @@ nothing is lost by it; but when that happens again and again, the watch is dead,
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from redrive_operator.errors import KubeError
-from redrive_operator.kube import CONSUMERS, Kube
-from redrive_operator.registry import Registry
-from redrive_operator.subject import Key
+from redrive_operator.kube import Kind, Kube
+from redrive_operator.subject import Key, Subject
 
 LOGGER = logging.getLogger(__name__)
 
@@ -27,22 +27,29 @@ STALE_SECONDS = 240.0
 Take = Callable[[Key, str | None, Mapping[str, Any] | None], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One kind that is watched: whom we know of it, and who takes what a list showed and the watch did not."""
+
+    kind: Kind
+    known: Callable[[], Sequence[Subject]]
+    found: Take
+
+
 class Watching:
     """Works in a thread of its own."""
 
     def __init__(
         self,
         kube: Kube,
-        registry: Registry,
+        watched: Sequence[Watched],
         namespaces: Sequence[str | None],
         *,
-        found: Take,
         clock: Callable[[], float],
     ) -> None:
         self._kube = kube
-        self._registry = registry
+        self._watched = watched
         self._namespaces = namespaces
-        self._found = found
         self._clock = clock
         self._right_at = clock()
         self._answered_at = clock()
@@ -66,42 +73,52 @@ class Watching:
         return self.age() > STALE_SECONDS
 
     def look(self) -> int:
-        """Compare once; say how many changes the watch had missed."""
-        listed, known = self._list(), self._known()
+        """Compare once; say how many changes the watches had missed."""
+        missed = 0
+        for watched in self._watched:
+            suspects = self._find_missed(watched)
+            if suspects is None:
+                return missed
+            known = {subject.key: subject.uid for subject in watched.known()}
+            for key in suspects:
+                LOGGER.warning("the watch has missed a change of %s %s: it is taken from a list", watched.kind, key)
+                watched.found(key, known.get(key), self._kube.get(watched.kind, key))
+            missed += len(suspects)
+        self._answered_at = self._clock()
+        if not missed:
+            self._right_at = self._answered_at
+        return missed
+
+    def _find_missed(self, watched: Watched) -> set[Key] | None:
+        """Find what a list shows, and no watch; None where we are to stop."""
+        listed, known = self._list(watched.kind), _versions(watched.known())
         suspects = _differing(listed, known)
         if suspects:
             if self._stopping.wait(PATIENCE_SECONDS):
-                return 0
-            listed, now = self._list(), self._known()
+                return None
+            listed, now = self._list(watched.kind), _versions(watched.known())
             # What has moved on here in the meantime is only changing faster than both can be compared.
             suspects = {key for key in suspects & _differing(listed, now) if known.get(key) == now.get(key)}
-        self._answered_at = self._clock()
-        if not suspects:
-            self._right_at = self._answered_at
-        for key in suspects:
-            LOGGER.warning("the watch has missed a change of %s, which is taken from a list", key)
-            known_one = self._registry.get(key)
-            uid = None if known_one is None else known_one.subject.uid
-            self._found(key, uid, self._kube.get(CONSUMERS, key))
-        return len(suspects)
+        return suspects
 
     def _run(self) -> None:
         while not self._stopping.wait(LIST_SECONDS):
             try:
                 self.look()
             except KubeError as error:
-                LOGGER.warning("the consumers could not be listed: %s", error)
+                LOGGER.warning("the objects could not be listed: %s", error)
             except Exception:
-                LOGGER.exception("the consumers could not be compared: this is a defect of the operator")
+                LOGGER.exception("the objects could not be compared: this is a defect of the operator")
 
-    def _list(self) -> dict[Key, str]:
+    def _list(self, kind: Kind) -> dict[Key, str]:
         listed: dict[Key, str] = {}
         for namespace in self._namespaces:
-            listed |= self._kube.list_versions(CONSUMERS, namespace=namespace)
+            listed |= self._kube.list_versions(kind, namespace=namespace)
         return listed
 
-    def _known(self) -> dict[Key, str]:
-        return {entry.key: entry.subject.resource_version for entry in self._registry.consumers()}
+
+def _versions(subjects: Sequence[Subject]) -> dict[Key, str]:
+    return {subject.key: subject.resource_version for subject in subjects}
 
 
 def _differing(listed: Mapping[Key, str], known: Mapping[Key, str]) -> set[Key]:

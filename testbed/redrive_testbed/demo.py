@@ -25,7 +25,7 @@ from redrive_testbed import (
 )
 from redrive_testbed.chart import Helm
 from redrive_testbed.clusters import Cluster
-from redrive_testbed.demo_manifests import CONSUMER, NAMESPACE
+from redrive_testbed.demo_manifests import CONSUMER, NAMESPACE, REDRIVE
 from redrive_testbed.errors import CommandFailed, NotReady
 from redrive_testbed.places import REPOSITORY, Places
 from redrive_testbed.pod_broker import Outside
@@ -71,7 +71,7 @@ class Demo:
     def prepare(self) -> None:
         """Have the namespace, and nothing of an earlier demonstration in it."""
         self.apply(demo_manifests.namespace())
-        self.kubectl("delete", "rcon,pod", "--all", *HERE, "--wait=true", "--timeout=180s")
+        self.kubectl("delete", "rcon,redrive,pod", "--all", *HERE, "--wait=true", "--timeout=180s")
 
     def tell_story(self) -> None:
         self.apply(demo_manifests.handler(), demo_manifests.steps(), demo_manifests.consumer())
@@ -84,7 +84,9 @@ class Demo:
         say("the bug is fixed, and the operator rolls the new worker out")
         self.apply(demo_manifests.consumer(bug_fixed=True))
         self._wait_ready()
-        _quote("the dead letters are put back", self.run_step("requeue"))
+        self.apply(demo_manifests.redrive())
+        self.kubectl("wait", "--for=condition=Complete", f"redrive/{REDRIVE}", *HERE, "--timeout=90s")
+        _quote("a Redrive puts the dead letters back", self.kubectl("get", "redrive", *HERE))
         self._watch(lambda done, _: done >= 1)
         # The operator counts at its next reading of the broker.
         self.kubectl("wait", "--for=jsonpath={.status.messages.dead}=0", f"rcon/{CONSUMER}", *HERE, "--timeout=60s")

@@ -13,6 +13,7 @@ from redrive_testbed.pod_security import RESTRICTED
 
 NAMESPACE = "redrive-demo"
 CONSUMER = "orders"
+REDRIVE = "after-the-fix"
 EXAMPLE = REPOSITORY / "examples" / "orders"
 STEPS = REPOSITORY / "testbed" / "redrive_testbed" / "demo_steps.py"
 
@@ -35,6 +36,12 @@ def consumer(*, bug_fixed: bool = False) -> dict[str, Any]:
 
 def handler() -> dict[str, Any]:
     return _config_map("orders-handler", {"orders.py": (EXAMPLE / "orders.py").read_text()})
+
+
+def redrive() -> dict[str, Any]:
+    """Build what puts the dead letters back, once the bug is fixed."""
+    spec = {"consumerRef": {"name": CONSUMER}, "select": {"reason": "Exhausted"}, "rate": 10}
+    return {"apiVersion": "redrive.dev/v1alpha1", "kind": "Redrive", "metadata": _metadata(REDRIVE), "spec": spec}
 
 
 def steps() -> dict[str, Any]:

@@ -6,16 +6,13 @@
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from redrive.amqp import Amqp
 from redrive.broker_secret import read_broker_secret
 from redrive.delivery import Delivery
 from redrive.letter import read_death
-from redrive.message import read_message
 from redrive.properties import Properties
-from redrive.republish import build_requeue
 from redrive.spec import Consumer, parse_consumer
 from redrive.story import read_story
 from redrive.topology import dead_queue_name
@@ -47,17 +44,7 @@ def look(consumer: Consumer, amqp: Amqp) -> None:
         print(f"  body: {letter.body.decode(errors='replace')}")
 
 
-def requeue(consumer: Consumer, amqp: Amqp) -> None:
-    """Put every dead letter back to the work queue: published and confirmed first, and only then taken away."""
-    for letter in _letters(consumer, amqp):
-        attempts = consumer.retry.max_attempts
-        message = read_message(letter, now=datetime.now(UTC), max_attempts=attempts, new_id=str)
-        amqp.publish("", consumer.queue.name, letter.body, build_requeue(message))
-        amqp.ack(letter.tag)
-        print(f"put back {message.id}")
-
-
-STEPS = {"publish": publish, "look": look, "requeue": requeue}
+STEPS = {"publish": publish, "look": look}
 
 
 def main() -> None:

@@ -180,7 +180,8 @@ def _beside(release: str) -> Iterator[Callable[[], int]]:
                 tests.wait()
 
 
-_INTEGRATION = ("tests/integration", "--durations=10")
+# Each file of tests has brokers of its own and mostly waits for them, so three go at a time, on two cores as well.
+_INTEGRATION = ("tests/integration", "-n3", "--dist=loadfile", "--durations=10")
 
 
 def _clean_up(places: Places, found: Mapping[str, str], *, shown: bool) -> None:
@@ -217,7 +218,7 @@ STAGES = (
     Stage("lint", _lint),
     Stage("types", _tool("mypy")),
     Stage("contracts", _tool("lint-imports")),
-    Stage("unit", _tool("pytest", "tests/unit")),
+    Stage("unit", _tool("pytest", "tests/unit", "-n2", "--dist=loadfile")),
     Stage("brokers", _brokers),
     Stage("integration", _integration),
     Stage("cluster", _cluster),

@@ -21,6 +21,7 @@ FORBIDDEN = {
     "validatingadmissionpolicies.admissionregistration.k8s.io": ("get", "patch", "delete"),
     "retryingconsumers.redrive.dev": ("create", "delete", "update"),
     "brokerconnections.redrive.dev": ("create", "delete", "update"),
+    "redrives.redrive.dev": ("create", "delete", "update", "patch"),
     "jobs.batch": ("create",),
     "daemonsets.apps": ("create",),
 }

@@ -101,6 +101,20 @@ def amqp(vhost):
 
 
 @pytest.fixture
+def doors(vhost):
+    """Give a function that opens one more connection to the test's vhost."""
+    opened = []
+
+    def open_door():
+        opened.append(Amqp([parse_amqp_url(vhost.amqp_url)]))
+        return opened[-1]
+
+    yield open_door
+    for door in opened:
+        door.close()
+
+
+@pytest.fixture
 def management(broker, vhost):
     """Give the management door to the test's vhost, as the broker's administrator."""
     admin = broker.settings.credentials

@@ -265,3 +265,24 @@ def test_stop_does_not_wait_for_ever(turning, amqp, monkeypatch):
     turning.until(lambda: taker.sessions)
     proxy.stall()
     turning.stop(consumer, within=15)
+
+
+def test_stop_while_it_is_looked_whether_anything_is_on_its_way_is_polite_too(turning, amqp):
+    fill(amqp, 1)
+    taker = Taker()
+    consumer = turning.consumer(taker)
+    turning.until(lambda: taker.deliveries)
+    connection = consumer._link.connection
+    gone = []
+
+    def stop_once_it_looks():
+        """In the very turn in which the channel that looks is open, so that its answer comes to a closing one."""
+        if [channel for channel in connection._channels.values() if channel.is_open][1:]:
+            consumer.stop(lambda: gone.append(None))
+        else:
+            turning.loop.soon(stop_once_it_looks)
+
+    consumer.pause(lambda: None)
+    stop_once_it_looks()
+    turning.until(lambda: gone)
+    turning.forget(consumer)

@@ -1,40 +1,18 @@
 """The benches run to their end in small, lose nothing and fill every row. No figure of theirs is judged."""
 
-import json
-import os
 import subprocess
 import sys
 from itertools import product
 
 import pytest
+from bench_runs import run_bench, write_page
 
 from redrive_testbed.places import REPOSITORY
-from redrive_testbed.rabbitmq_release import TESTED
 
 SLEEPERS = 50
 CONTENDERS = ("plain", "hex", "celery", "nservicebus")
 OUR_MODES = ("thread", "async", "process")
-REFUSED = 2  # the exit code when no broker can run on this machine
-
-
-def write_page(folder, bench):
-    page = folder / f"{bench}.md"
-    page.write_text(f"before\n<!-- {bench}: begin; written by the bench, edits are lost -->\nold\n")
-    with page.open("a") as more:
-        more.write(f"<!-- {bench}: end -->\nafter\n")
-    return page
-
-
-def run_bench(bench, page, *options):
-    figures = page.with_suffix(".json")
-    words = ("--quick", "--release", TESTED[-1], *options, "--json", figures, "--markdown", page)
-    done = subprocess.run(
-        [sys.executable, "-m", bench, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    if done.returncode == REFUSED and not os.environ.get("CI"):
-        pytest.skip(done.stderr.splitlines()[-1])
-    assert done.returncode == 0, done.stderr
-    return json.loads(figures.read_text())
+SCRIPTED = ("blocking", "select", *OUR_MODES)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +32,20 @@ def worker_page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def worker_run(worker_page):
-    return run_bench("bench.worker", worker_page)
+    # Without the peers: test_bench_peers.
+    return run_bench(
+        "bench.worker", worker_page, "--contenders", ",".join(SCRIPTED), "--parts", "success,retry,sleepers"
+    )
+
+
+@pytest.fixture(scope="module")
+def crash_page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("bench"), "bench.worker")
+
+
+@pytest.fixture(scope="module")
+def crash_run(crash_page):
+    return run_bench("bench.worker", crash_page, "--contenders", "thread", "--parts", "crash,growth", "--sleep", "6")
 
 
 def test_bench_skips_nothing(run):
@@ -89,9 +80,9 @@ def test_bench_of_the_worker_skips_nothing(worker_run):
 def test_bench_of_the_worker_has_a_row_for_every_contender_and_workload(worker_run):
     rows = {part: [row["contender"] for row in worker_run[part]] for part in ("success", "retry", "sleepers")}
     assert rows == {
-        "success": ["blocking", "select", *OUR_MODES],
+        "success": [*SCRIPTED],
         "retry": ["select", *OUR_MODES],
-        "sleepers": [*OUR_MODES],
+        "sleepers": ["select", *OUR_MODES],
     }
 
 
@@ -104,6 +95,42 @@ def test_bench_of_the_worker_loses_nothing_and_runs_nothing_twice(worker_run):
 
 def test_bench_of_the_worker_replaces_only_what_is_between_the_markers(worker_run, worker_page):
     assert_replaced(worker_page, worker_run)
+
+
+def test_bench_of_the_worker_kills_one_whose_messages_sleep_and_none_notices(crash_run):
+    (row,) = crash_run["crash"]
+    assert row["asleep"] == row["sleepers"] > 0
+    assert (row["lost"], row["duplicated"], row["overspent"]) == (0, 0, 0)
+
+
+def test_bench_of_the_worker_draws_what_a_message_costs_as_there_are_more(crash_run, crash_page):
+    assert crash_run["skipped"] == []
+    loads = [(row["messages"], row["concurrency"]) for row in crash_run["growth"]]
+    assert loads == [(100, 4), (300, 4), (300, 1)]
+    assert "worker-growth.svg" in crash_page.read_text()
+    assert crash_page.with_name("worker-growth.svg").read_text().startswith("<svg")
+
+
+@pytest.fixture(scope="module")
+def letters_page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("bench"), "bench.letters")
+
+
+@pytest.fixture(scope="module")
+def letters_run(letters_page):
+    return run_bench("bench.letters", letters_page)
+
+
+def test_bench_of_letters_has_a_row_for_every_contender_and_loses_nothing(letters_run, letters_page):
+    assert letters_run["skipped"] == []
+    assert [(row["part"], row["contender"], row["lost"]) for row in letters_run["figures"]] == [
+        ("scan", "bare", 0),
+        ("scan", "redrive", 0),
+        ("requeue", "bare", 0),
+        ("requeue", "pipelined", 0),
+        ("requeue", "redrive", 0),
+    ]
+    assert_replaced(letters_page, letters_run)
 
 
 def test_bench_of_the_hot_path_times_every_step():

@@ -149,8 +149,9 @@ WAITS = {
     "look": lambda door: door.has_exchange("amq.topic"),
     "delete": lambda door: door.delete_queue("orders"),
     "publish": lambda door: door.publish("", "orders", b"m", Properties()),
+    "publish several": lambda door: door.publish_several([("", "orders", b"m", Properties())]),
     "take": lambda door: door.take("orders", at_most=1, patience=0.1),
-    "give back": lambda door: door.give_back("orders", [1]),
+    "give back": lambda door: door.give_back("orders", [[1]]),
 }
 
 
@@ -161,6 +162,13 @@ def test_broker_that_never_answers_is_given_up(what, stalled):
         WAITS[what](stalled)
     assert stalled.gone
     assert time.monotonic() - begun < 5
+
+
+def test_who_waits_with_a_connection_that_is_gone_is_told_so(vhost):
+    door = Amqp([parse_amqp_url(vhost.amqp_url)])
+    door.close()
+    with pytest.raises(Unreachable, match="is gone"):
+        door.wait(0.1)
 
 
 def test_door_closes_though_nobody_answers(stalled):

@@ -5,10 +5,24 @@ import re
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
-from runbooks import ALARMS_PAGE, ALL_PAGES, INDEX, PAGES, PROGRAMS, blocks, commands, inline_code, named, programs
+from runbooks import (
+    ALARMS_PAGE,
+    ALL_PAGES,
+    INDEX,
+    PAGES,
+    PROGRAMS,
+    blocks,
+    calls,
+    commands,
+    inline_code,
+    named,
+    programs,
+)
+from typer.main import get_command
 
 from redrive.metrics import OUTCOMES
 from redrive.metrics import Metrics as WorkerMetrics
+from redrive_cli.main import app
 from redrive_operator.metrics import Metrics as OperatorMetrics
 from redrive_testbed.places import REPOSITORY
 
@@ -158,3 +172,13 @@ def test_outcome_of_a_rule_is_one_that_workers_count():
 def test_a_restart_of_prometheus_ends_no_alarm(rule):
     """It begins anew with a patience below ten minutes; one of two is over before Alertmanager misses the alarm."""
     assert rule.get("for") in (None, "1m", "2m", "10m", "15m")
+
+
+@pytest.mark.parametrize("words", calls("redrive"), ids=" ".join)
+def test_command_of_ours_takes_what_a_page_tells_to_type(words):
+    command = get_command(app)
+    rest = list(words)
+    while hasattr(command, "commands"):
+        command = command.commands[rest.pop(0)]
+    known = {flag for parameter in command.params for flag in parameter.opts}
+    assert {word for word in rest if word.startswith("-")} <= known

@@ -10,6 +10,7 @@ confirms nothing. Errors are ours, and hold no password.
 """
 
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -22,17 +23,21 @@ from pika import exceptions as foreign
 from pika.adapters.utils import connection_workflow as workflow
 
 from redrive import errors
+from redrive.amqp.batch import BatchPublisher, Sending
+from redrive.amqp.frames import encode_ack
+from redrive.amqp.portions import GIVING_BACK_SECONDS, plan_portions
 from redrive.amqp.wire import connection_parameters, explain, read_delivery, to_pika
 from redrive.delivery import Delivery
 from redrive.elements import Binding, Exchange, Queue
 from redrive.endpoints import Endpoint
 from redrive.properties import Properties
-
-# So many at most does a quorum queue give back in the order in which it had delivered them.
-_PORTION = 32
+from redrive.refusal import Refusal
 
 # Longer than BLOCKED_SECONDS: who is only blocked is told so.
 ANSWER_SECONDS = 90
+
+# The usual channel for deliveries.
+CONSUMING = "consume"
 
 # To say good-bye; whoever does not answer that is left.
 CLOSE_SECONDS = 10
@@ -54,6 +59,7 @@ class Amqp:
             parameters = [connection_parameters(endpoint, tls, name) for endpoint in endpoints]
             self._connection = pika.BlockingConnection(parameters)
         self._channels: dict[str, Any] = {}
+        self._batches = BatchPublisher(self._connection, frame_max=self.frame_max)
 
     def __enter__(self) -> "Amqp":
         return self
@@ -135,9 +141,17 @@ class Amqp:
         with self._channel("publish", f"publishing to {exchange!r} with key {routing_key!r}") as channel:
             channel.basic_publish(exchange, routing_key, body, to_pika(properties), mandatory=True)
 
-    def consume(self, queue: str, *, prefetch: int, patience: float) -> Iterator[Delivery | None]:
-        """Take messages as they come, and None whenever none came for `patience` seconds. Ends when closed."""
-        with self._lasting_channel("consume", f"consuming from {queue!r}") as channel:
+    def publish_several(self, several: Sequence[Sending]) -> list[Refusal | None]:
+        """Publish many at once; say of each, in their order, that a queue has taken it for good (None), or why not."""
+        with self._translated("publishing"), self._in_time(ANSWER_SECONDS):
+            return self._batches.publish(several)
+
+    def consume(self, queue: str, *, prefetch: int, patience: float, by: str = CONSUMING) -> Iterator[Delivery | None]:
+        """Take messages as they come, and None whenever none came for `patience` seconds. Ends when closed.
+
+        `by`, here and below, names the channel: a tag means something on its own one only.
+        """
+        with self._lasting_channel(by, f"consuming from {queue!r}") as channel:
             with self._in_time(ANSWER_SECONDS):
                 channel.basic_qos(prefetch_count=prefetch)
             messages = channel.consume(queue, inactivity_timeout=patience)
@@ -148,39 +162,57 @@ class Amqp:
         # The library ends its loop in silence when the broker cancels the consumer.
         raise errors.Unreachable(f"the broker cancelled the consumer of queue {queue!r}: was the queue deleted?")
 
-    def take(self, queue: str, *, at_most: int, patience: float) -> list[Delivery]:
+    def take(self, queue: str, *, at_most: int, patience: float, by: str = CONSUMING) -> list[Delivery]:
         """Take up to so many messages, fewer when none came for `patience` seconds, and consume no longer.
 
         They are held until they are settled, so that the next call takes those behind them.
         """
         taken: list[Delivery] = []
-        for delivery in self.consume(queue, prefetch=at_most, patience=patience):
+        for delivery in self.consume(queue, prefetch=at_most, patience=patience, by=by):
             if delivery is not None:
                 taken.append(delivery)
             if delivery is None or len(taken) == at_most:
                 break
-        self.cancel()
+        self.cancel(by=by)
         return taken
 
-    def give_back(self, queue: str, tags: Sequence[int]) -> None:
-        """Give back what is held of one `take`, in its order; older ones must be given back before.
+    def give_back(self, queue: str, takes: Sequence[Sequence[int]], *, by: str = CONSUMING) -> None:
+        """Give back what is held of each `take`, in its order; `takes` are all that are held, the oldest first.
 
-        A quorum queue forgets the order of what it is given back at once, as soon as that is more than 32 messages.
-        So they are given back in portions, and the queue is asked something between them: it is done with one then.
+        After some it is waited until the queue has them, unless somebody takes them meanwhile; see `portions`.
         """
-        for last in dict.fromkeys((*tags[_PORTION - 1 :: _PORTION], *tags[-1:])):
-            with self._fetching("giving back") as channel:
-                channel.queue_declare(queue, passive=True)
-                channel.basic_nack(last, multiple=True, requeue=True)
+        is_alone = True
+        for together in plan_portions(takes):
+            with self._fetching("giving back", by) as channel:
+                ready = int(channel.queue_declare(queue, passive=True).method.message_count)
+                for last in together.lasts:
+                    channel.basic_nack(last, multiple=True, requeue=True)
+            is_alone = is_alone and self._grows_to(queue, ready + together.count)
 
-    def cancel(self) -> None:
+    def _grows_to(self, queue: str, count: int) -> bool:
+        """Wait until so many are ready; False when it takes too long, because somebody takes them."""
+        end = time.monotonic() + GIVING_BACK_SECONDS
+        while (self.count_ready(queue) or 0) < count:
+            if time.monotonic() > end:
+                return False
+            self.wait(0.002)
+        return True
+
+    def cancel(self, *, by: str = CONSUMING) -> None:
         """Stop consuming, and give back what was fetched and not handed out."""
-        with self._fetching("cancelling") as channel:
+        with self._fetching("cancelling", by) as channel:
             channel.cancel()
 
     def ack(self, tag: int) -> None:
         with self._fetching("acknowledging") as channel:
             channel.basic_ack(tag)
+
+    def ack_several(self, tags: Sequence[int], *, by: str = CONSUMING) -> None:
+        """Acknowledge each of these, and no other; written at once, for one by one is slow."""
+        with self._fetching("acknowledging", by) as channel:
+            frames = [encode_ack(channel.channel_number, tag, multiple=False) for tag in tags]
+            self._connection._impl._output_marshaled_frames([b"".join(frames)] if frames else [])
+            self._connection._flush_output()
 
     def reject(self, tag: int, *, requeue: bool) -> None:
         """Give a message back, or else have the broker dead-letter it."""
@@ -189,6 +221,8 @@ class Amqp:
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and keep the connection alive meanwhile."""
+        if self.gone:  # the library would say that with an error of Python's own
+            raise errors.Unreachable(f"waiting: the connection to {self._where} is gone")
         with self._translated("waiting"):
             self._connection.sleep(seconds)
 
@@ -238,8 +272,8 @@ class Amqp:
             inner._adapter_remove_timeout(timer)
 
     @contextmanager
-    def _fetching(self, doing: str) -> Iterator[Any]:
-        channel = self._channels.get("consume")
+    def _fetching(self, doing: str, by: str = CONSUMING) -> Iterator[Any]:
+        channel = self._channels.get(by)
         if channel is None or channel.is_closed:
             raise errors.Unreachable(f"{doing}: the channel is gone, and the broker has taken its deliveries back")
         with self._translated(doing), self._in_time(ANSWER_SECONDS):

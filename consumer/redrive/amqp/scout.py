@@ -16,16 +16,18 @@ _NOT_FOUND = 404
 def look_for(connection: Any, queue: str, answered: Callable[[int | None], None]) -> None:  # noqa: ANN401
     """Ask; `answered` is told how many messages are ready, or None when there is no such queue.
 
-    A queue that may not be looked at is there, and taken for empty. Nothing is told when the connection is lost
-    meanwhile. No permission is needed to ask.
+    A queue that may not be looked at is there, and taken for empty. Nothing is told when the connection is lost or
+    closed meanwhile: its channels are closing then, and the library refuses to use them. To ask needs no permission.
     """
 
     def on_open(channel: Any) -> None:  # noqa: ANN401
-        channel.queue_declare(queue, passive=True, callback=unswallowed(on_found))
+        if channel.is_open and connection.is_open:
+            channel.queue_declare(queue, passive=True, callback=unswallowed(on_found))
 
     def on_found(frame: Any) -> None:  # noqa: ANN401
-        channel.close()
-        answered(int(frame.method.message_count))
+        if channel.is_open and connection.is_open:
+            channel.close()
+            answered(int(frame.method.message_count))
 
     def on_close(_channel: Any, error: BaseException) -> None:  # noqa: ANN401
         if isinstance(error, foreign.ChannelClosedByBroker):

@@ -17,6 +17,7 @@ from redrive.delivery import Delivery
 from redrive.endpoints import Endpoint, tls_context
 from redrive.field_tables import decode_table, encode_float
 from redrive.properties import Properties
+from redrive.quickly import quickly
 
 CONNECT_SECONDS = 10
 HEARTBEAT_SECONDS = 30
@@ -36,6 +37,9 @@ def _encode_value(pieces: list[bytes], value: object) -> int:
 pika.data.decode_table = decode_table
 pika.data.encode_value = _encode_value
 
+_properties = quickly(Properties)
+_delivery = quickly(Delivery)
+
 FIELDS = tuple(Properties.__slots__)
 fields_of = attrgetter(*FIELDS)
 
@@ -48,11 +52,11 @@ def to_pika(properties: Properties) -> Any:  # noqa: ANN401 - the library's own 
 def from_pika(properties: Any) -> Properties:  # noqa: ANN401
     """Take what came over the wire as it is; `redrive.properties.clean` makes sense of it."""
     content_type, content_encoding, headers, *others = fields_of(properties)
-    return Properties(content_type, content_encoding, headers or {}, *others)
+    return _properties(content_type, content_encoding, headers or {}, *others)
 
 
 def read_delivery(method: Any, properties: Any, body: bytes) -> Delivery:  # noqa: ANN401
-    return Delivery(
+    return _delivery(
         method.delivery_tag, method.exchange, method.routing_key, method.redelivered, body, from_pika(properties)
     )
 

@@ -5,11 +5,12 @@ one thread, that of the loop; only `Loop.soon` may be called from any other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from redrive.delivery import Delivery
 from redrive.properties import Properties
+from redrive.refusal import Confirmed as Confirmed
+from redrive.refusal import Refusal as Refusal
 
 
 class Timer(Protocol):
@@ -85,22 +86,6 @@ class Consumer(Protocol):
 
     def stop(self) -> None:
         """Close the connection. Nothing is told any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why no queue took a message, which is ours still. `hopeless`: nor ever will as it is; it is too large, say.
-
-    `kind` says the same for counting: `returned` (no queue is bound), `nacked` (by the queue), `refused` (the channel
-    was closed over it).
-    """
-
-    reason: str
-    hopeless: bool = False
-    kind: str = "refused"
-
-
-Confirmed = Callable[[Refusal | None], None]
 
 
 class Publisher(Protocol):

@@ -141,9 +141,15 @@ class Kube:
         except Missing:
             return None
 
-    def patch_status(self, kind: Kind, key: Key, status: Mapping[str, Any]) -> Body | None:
-        """Change the named fields of a status; null removes one, and a list is replaced whole."""
-        return self.merge(kind, key, {"status": status}, subresource="status")
+    def patch_status(
+        self, kind: Kind, key: Key, status: Mapping[str, Any], *, version: str | None = None
+    ) -> Body | None:
+        """Change the named fields of a status; null removes one, and a list is replaced whole.
+
+        With `version` only of that very version of the object, else KubeConflict.
+        """
+        seen = {} if version is None else {"metadata": {"resourceVersion": version}}
+        return self.merge(kind, key, {**seen, "status": status}, subresource="status")
 
     def delete(self, kind: Kind, key: Key, *, uid: str | None = None, foreground: bool = False) -> None:
         """Have an object be deleted; with `uid`, only that very one. In the foreground it goes after what it owns."""

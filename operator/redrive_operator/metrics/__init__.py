@@ -5,7 +5,7 @@ words that are known here.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from redrive.exposition import Exposition, expose
 from redrive.reading import Reading
 from redrive_operator.metrics.consumers import OF_CONSUMER, ConsumerGauges, Standing
+from redrive_operator.metrics.redrives import RedriveMeter
 from redrive_operator.metrics.vhosts import VhostGauges
 from redrive_operator.placement_meter import PlacementMeter
 from redrive_operator.registry import DeskKey
@@ -44,6 +45,8 @@ class Metrics:
         self._registry.register(self._vhosts)
         self._placements = PlacementMeter(clock)
         self._registry.register(_Placements(self._placements))
+        self._redrives = RedriveMeter()
+        self._registry.register(self._redrives)
 
     def reconciled(self, result: str) -> None:
         self._reconciles[result].inc()
@@ -60,6 +63,17 @@ class Metrics:
     def forget(self, key: Key) -> None:
         self._consumers.drop(key)
         self._placements.forget(key)
+
+    def redriven(self, consumer: Key, action: str, number: int) -> None:
+        """Be told that a Redrive has put so many dead letters back, or deleted them."""
+        self._redrives.moved(consumer, action, number)
+
+    def saw_redrives(self, consumer: Key, states: Mapping[str, int]) -> None:
+        self._redrives.saw(consumer, states)
+
+    def forget_redrives(self, consumer: Key) -> None:
+        """Be told that a consumer has no Redrives any more."""
+        self._redrives.forget(consumer)
 
     def saw_vhost(self, desk: DeskKey, broker: str, reading: Reading) -> None:
         """Be told what is in a vhost; `broker` is what the RabbitMQ cluster calls itself, and where it was found."""

@@ -34,11 +34,12 @@ def crds(kubectl):
 
 @pytest.fixture
 def make_owner(crds, kube, namespace):
-    """Make an object of ours: a Redrive, because an operator that happens to run leaves it alone."""
+    """Make an object of ours: a Redrive that has ended, because an operator that happens to run leaves that alone."""
 
     def make(name="orders"):
         body = {"apiVersion": REDRIVES.api_version, "kind": REDRIVES.kind, "spec": {"consumerRef": {"name": "orders"}}}
         namespace.apply({**body, "metadata": {"name": name}})
+        kube.patch_status(REDRIVES, Key(namespace.name, name), {"finishedTime": "2026-05-01T12:00:00Z"})
         return read_subject(kube.get(REDRIVES, Key(namespace.name, name)))
 
     return make

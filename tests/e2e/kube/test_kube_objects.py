@@ -76,8 +76,17 @@ def test_a_status_is_merged_and_null_removes(kube, owner):
 
     body = kube.patch_status(REDRIVES, owner.key, {"done": 2, "matched": None})
 
-    assert body["status"] == {"done": 2}
+    assert body["status"] == {**owner.status, "done": 2}
     assert body["metadata"]["generation"] == owner.generation
+
+
+def test_a_status_of_another_version_is_not_written(kube, owner):
+    kube.patch_status(REDRIVES, owner.key, {"done": 1}, version=owner.resource_version)
+
+    with pytest.raises(KubeConflict):
+        kube.patch_status(REDRIVES, owner.key, {"done": 2}, version=owner.resource_version)
+
+    assert kube.get(REDRIVES, owner.key)["status"]["done"] == 1
 
 
 def test_the_status_of_what_is_gone_is_none(kube, owner, namespace):

@@ -1,10 +1,10 @@
 """What became of a message, in words."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from redrive_cli.wording import say_delay, say_line, say_tally
+from redrive_cli.wording import say_age, say_count, say_delay, say_line, say_near, say_tally
 from redrive_cli.worker_lines import Told
 
 NOON = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
@@ -63,3 +63,43 @@ def test_delay_is_said_as_people_do(seconds, words):
 def test_tally_counts_each_outcome_and_snoozes_only_if_any():
     assert say_tally({"done": 2, "retry": 3}) == "done 2, retried 3, dead 0"
     assert say_tally({"snooze": 1}) == "done 0, retried 0, snoozed 1, dead 0"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0"), (7, "7"), (1234567, "1,234,567"), (2500.0, "2,500"), (0.25, "0.25"), (12.345, "12.3"), (99.99, "100")],
+)
+def test_a_number_has_its_thousands_apart_and_no_needless_fraction(number, said):
+    assert say_count(number) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-5, "0s"),
+        (59, "59s"),
+        (60, "1m"),
+        (90, "1m30s"),
+        (3600, "1h"),
+        (7290, "2h1m"),
+        (90_000, "1d1h"),
+        (864_000, "10d"),
+    ],
+)
+def test_an_age_is_said_as_kubectl_says_it(seconds, said):
+    assert say_age(timedelta(seconds=seconds)) == said
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["orders", "payments"], ": did you mean orders?"),
+        (["payments"], ": there is payments"),
+        (["a", "b"], ": there are a, b"),
+        ([str(number) for number in range(10)], ": there are 0, 1, 2, 3, 4, 5, 6, 7 and 2 more"),
+        ([], ""),
+        (["\x1b[31morders"], ": did you mean \ufffd[31morders?"),
+    ],
+)
+def test_names_that_there_are_are_told_where_one_is_not(names, said):
+    assert say_near("order", names) == said

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redrive_operator import engine as module
-from redrive_operator.desk import Turn
 from redrive_operator.engine import Engine
+from redrive_operator.turns import Turn
 
 
 def test_first_turn_of_a_desk_is_for_all_of_it(start, work):

@@ -6,9 +6,9 @@ import pytest
 from engine_bed import LOST, ORDERS, REACHED, Gate, desk
 
 from redrive_operator import engine as module
-from redrive_operator.desk import Turn
 from redrive_operator.engine import SLOW_THREADS
 from redrive_operator.errors import KubeUnavailable
+from redrive_operator.turns import Turn
 
 ONE = frozenset({ORDERS})
 

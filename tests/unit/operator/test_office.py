@@ -2,10 +2,12 @@
 
 import pytest
 from cluster_objects import Clock, consumer_body
+from redrive_bed import redrive_body
 
 from redrive_operator.office import Office
 from redrive_operator.registry import read_entry
 from redrive_operator.settings import read_settings
+from redrive_operator.subject import Key
 
 HELD = ["redrive.dev/finalizer"]
 
@@ -65,3 +67,36 @@ def test_finalizer_that_somebody_took_away_is_seen_to(office):
     forget_turns(office)
     office.consumer_seen(consumer_body(vhost="a", version="11", generation=1))
     assert due(office) == {"a"}
+
+
+# Redrives
+
+
+def condition(status):
+    since = "2026-05-01T12:00:00Z"
+    told = {"type": "TopologyReady", "status": status, "reason": "Some", "message": "", "lastTransitionTime": since}
+    return {"conditions": [told]}
+
+
+def redrives_due(office):
+    return set(office._redriving._engine._plans)
+
+
+def test_redrive_that_was_seen_is_due_at_its_consumer_and_wakes_no_desk(office):
+    office.redrive_seen(redrive_body())
+    assert redrives_due(office) == {Key("shop", "orders")}
+    assert due(office) == set()
+
+
+def test_redrive_is_woken_when_the_queues_of_its_consumer_are_ready_and_when_it_is_gone(office):
+    office.redrive_seen(redrive_body())
+    office._redriving._engine._plans.clear()
+    office.consumer_seen(seen(10))
+    assert redrives_due(office) == set()
+    written(office, {**seen(11), "status": condition("True")})
+    assert redrives_due(office) == {Key("shop", "orders")}
+    office._redriving._engine._plans.clear()
+    written(office, {**seen(12), "status": condition("True")})
+    assert redrives_due(office) == set()
+    office.consumer_seen(seen(13), gone=True)
+    assert redrives_due(office) == {Key("shop", "orders")}

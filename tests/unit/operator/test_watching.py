@@ -7,9 +7,10 @@ from cluster_objects import Clock, consumer_body, consumer_entry
 
 from redrive_operator import watching as module
 from redrive_operator.errors import KubeUnavailable
+from redrive_operator.kube import CONSUMERS, REDRIVES
 from redrive_operator.registry import Registry, read_entry
 from redrive_operator.subject import Key
-from redrive_operator.watching import STALE_SECONDS, Watching
+from redrive_operator.watching import STALE_SECONDS, Watched, Watching
 
 ORDERS = Key("shop", "orders")
 DEADLINE = 10.0
@@ -75,7 +76,11 @@ def watching(cluster, registry, clock, found):
         found.append((key, body and body["metadata"]["resourceVersion"]))
         registry.put(read_entry(body)) if body else registry.drop(key, uid=uid)
 
-    return Watching(cluster, registry, [None], found=take, clock=clock)
+    return Watching(cluster, [consumers_of(registry, take)], [None], clock=clock)
+
+
+def consumers_of(registry, take):
+    return Watched(CONSUMERS, lambda: [entry.subject for entry in registry.consumers()], take)
 
 
 def test_watch_that_has_shown_everything_is_right(watching, cluster, registry, found, clock):
@@ -156,8 +161,19 @@ def test_api_server_that_does_not_answer_makes_no_watch_stale(watching, cluster,
 
 def test_only_the_namespaces_that_are_served_are_listed(cluster, registry, clock):
     cluster.put("1", namespace="foreign")
-    Watching(cluster, registry, ["shop", "bills"], found=pytest.fail, clock=clock).look()
+    Watching(cluster, [consumers_of(registry, pytest.fail)], ["shop", "bills"], clock=clock).look()
     assert cluster.listed == [("RetryingConsumer", "shop"), ("RetryingConsumer", "bills")]
+
+
+def test_every_kind_is_compared_and_one_that_keeps_being_missed_is_enough(cluster, registry, clock):
+    cluster.put("5")
+    registry.put(consumer_entry(version="5"))
+    missed = []
+    redrives = Watched(REDRIVES, list, lambda key, _uid, _body: missed.append(key))
+    watching = Watching(cluster, [consumers_of(registry, pytest.fail), redrives], [None], clock=clock)
+    clock.now += STALE_SECONDS + 1
+    assert watching.look() == 1
+    assert (missed, watching.is_stale()) == ([ORDERS], True)
 
 
 def test_watching_goes_on_after_an_error(watching, cluster, monkeypatch):

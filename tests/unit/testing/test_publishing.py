@@ -52,7 +52,7 @@ def test_headers_arrive_as_amqp_carries_them():
     assert broker.run_once().message.headers == {**sent, "at": datetime(2026, 1, 1, 12, tzinfo=UTC)}
 
 
-@pytest.mark.parametrize("value", [{1, 2}, (1,), math.nan, 2**64, object(), [{"deep": {3}}], "\ud800", 1j], ids=repr)
+@pytest.mark.parametrize("value", [{1, 2}, (1,), math.nan, 2**64, object, [{"deep": {3}}], "\ud800", 1j], ids=repr)
 def test_header_that_amqp_cannot_carry_fails_where_it_is_published(value):
     broker = InMemoryBroker(succeed)
     with pytest.raises(Unsendable, match="the header 'odd' is"):

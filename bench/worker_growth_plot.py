@@ -1,0 +1,59 @@
+"""What a message costs a worker, over how many there are and how many run at once: flat, if nothing grows."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from bench.measure import median
+from bench.plot import Panel, draw_panels
+from bench.tables import grouped
+from bench.worker_figures import Growth
+
+
+def draw(rows: Sequence[Growth]) -> str:
+    """Draw two panels for each release, side by side; the least stands left."""
+    return draw_panels([panel for _, group in grouped(rows, lambda row: (row.version,)) for panel in _panels(group)])
+
+
+def list_growth(rows: Sequence[Growth]) -> str:
+    """Say how much dearer a message is at the end of each curve than at its beginning."""
+    lines = [
+        f"- {panel.title}, from {panel.places[0]:,} to {panel.places[-1]:,} {panel.axis}: {_grown(panel)}"
+        for _, group in grouped(rows, lambda row: (row.version,))
+        for panel in _panels(group)
+        if len(panel.places) > 1
+    ]
+    return "\n".join(lines)
+
+
+def _grown(panel: Panel) -> str:
+    ends = {name: (values[0], values[-1]) for name, values in panel.lines.items()}
+    return ", ".join(f"{name} × {last / first:.2f}" for name, (first, last) in ends.items() if first and last)
+
+
+def _panels(rows: Sequence[Growth]) -> Iterator[Panel]:
+    version = f"RabbitMQ {rows[0].version}"
+    for axis, varied, fixed in (
+        ("messages", lambda row: row.messages, lambda row: row.concurrency),
+        ("concurrency", lambda row: row.concurrency, lambda row: row.messages),
+    ):
+        chosen = curve_rows(rows, varied, fixed)
+        places = sorted({varied(row) for row in chosen})
+        names = dict.fromkeys(row.contender for row in chosen)
+        lines = {name: [_cost(chosen, name, varied, place) for place in places] for name in names}
+        yield Panel(f"{version}: CPU of the worker", "µs a message", axis, places, lines)
+
+
+def curve_rows(rows: Sequence[Growth], varied: Callable[[Growth], int], fixed: Callable[[Growth], int]) -> list[Growth]:
+    """Choose the rows of one curve: of what stood still, the value at which the other varied most."""
+
+    def breadth(value: int) -> int:
+        return len({varied(row) for row in rows if fixed(row) == value})
+
+    still = max((fixed(row) for row in rows), key=breadth)
+    return [row for row in rows if fixed(row) == still]
+
+
+def _cost(rows: Sequence[Growth], name: str, varied: Callable[[Growth], int], place: int) -> float:
+    """Take the median of the rounds; what was not measured stands at 0, where nobody takes it for a figure."""
+    cost = median(row.worker_cpu for row in rows if row.contender == name and varied(row) == place)
+    return 0.0 if math.isnan(cost) else cost

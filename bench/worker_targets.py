@@ -1,0 +1,140 @@
+"""What Redrive's worker is to reach beside the others, and whether a run shows that it does.
+
+Every target is a ratio, because machines differ, or a bound that holds on any. Where a run has not measured what a
+target speaks of, it says nothing about it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bench.measure import median
+from bench.tables import table
+from bench.worker_figures import Retry, Run, Sleepers, Success
+from bench.worker_peers import PEERS
+
+FAST = ("thread", "async")
+MODES = ("thread", "async", "process")
+PREFORK = ("celery", "celery-quorum")
+LIMIT = "select"
+
+TIMES_DRAMATIQ = 6.0
+OF_THE_LIMIT = 0.6
+TIMES_PREFORK = 4.0
+OF_THE_BEST_PEERS_CPU = 0.25
+OF_THE_RETRY_LIMIT = 0.8
+LATE_MS = 100.0
+ASLEEP_MB = 40.0
+ASLEEP = 10_000
+
+HEAD = ("RabbitMQ", "target", "measured", "held")
+
+Row = TypeVar("Row", Success, Retry, Sleepers)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One target: what it asks for, what was found, and whether that is enough."""
+
+    version: str
+    target: str
+    measured: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class Best:
+    """The contender that did best among some, by the median of its rounds."""
+
+    name: str
+    value: float
+
+
+def show_targets(run: Run) -> str:
+    verdicts = judge(run)
+    if not verdicts:
+        return ""
+    cells = [[each.version, each.target, each.measured, "yes" if each.held else "**no**"] for each in verdicts]
+    return f"#### What was to be reached\n\n{table(HEAD, cells)}"
+
+
+def judge(run: Run) -> list[Verdict]:
+    versions = dict.fromkeys(row.version for row in (*run.success, *run.retry, *run.sleepers))
+    return [
+        verdict
+        for version in versions
+        for verdicts in (
+            _judge_success(version, _of(run.success, version)),
+            _judge_retry(version, _of(run.retry, version)),
+            _judge_sleepers(version, _of(run.sleepers, version)),
+        )
+        for verdict in verdicts
+    ]
+
+
+def _judge_success(version: str, rows: Sequence[Success]) -> Iterator[Verdict]:
+    for ours, others, least in (
+        (FAST, ("dramatiq",), TIMES_DRAMATIQ),
+        (FAST, (LIMIT,), OF_THE_LIMIT),
+        (("process",), PREFORK, TIMES_PREFORK),
+    ):
+        mine, theirs = _best(rows, ours, _rate, max), _best(rows, others, _rate, max)
+        if mine and theirs:
+            target = f"messages/s of {' or '.join(ours)} ≥ {least:g} × {' or '.join(others)}"
+            yield _compare(version, target, mine, theirs, lambda ratio, least=least: ratio >= least)
+    mine, theirs = _best(rows, FAST, _cpu, min), _best(rows, tuple(PEERS), _cpu, min)
+    if mine and theirs:
+        target = f"worker CPU of {' or '.join(FAST)} ≤ {OF_THE_BEST_PEERS_CPU:g} × the best peer's"
+        yield _compare(version, target, mine, theirs, lambda ratio: ratio <= OF_THE_BEST_PEERS_CPU)
+
+
+def _judge_retry(version: str, rows: Sequence[Retry]) -> Iterator[Verdict]:
+    limit = _best(rows, (LIMIT,), _rate, max)
+    for mode in MODES:
+        mine = _best(rows, (mode,), _rate, max)
+        if mine and limit:
+            target = f"retries/s of {mode} ≥ {OF_THE_RETRY_LIMIT:g} × {LIMIT}"
+            yield _compare(version, target, mine, limit, lambda ratio: ratio >= OF_THE_RETRY_LIMIT)
+        late = _best(rows, (mode,), lambda row: row.late_p99, min)
+        if late:
+            target = f"p99 lateness of {mode} < {LATE_MS:g} ms"
+            yield Verdict(version, target, f"{late.value:.0f} ms", late.value < LATE_MS)
+
+
+def _judge_sleepers(version: str, rows: Sequence[Sleepers]) -> Iterator[Verdict]:
+    for mode in MODES:
+        mine = [row for row in rows if row.contender == mode and row.sleepers >= ASLEEP]
+        if mine:
+            unacked, asleep = max(row.unacked for row in mine), min(row.asleep for row in mine)
+            memory = median(row.memory_asleep for row in mine)
+            yield Verdict(
+                version,
+                f"{mode} with {ASLEEP:,} sleepers holds none unacked, in < {ASLEEP_MB:g} MB",
+                f"{unacked} of {asleep:,}, {memory:.1f} MB",
+                unacked == 0 and asleep >= ASLEEP and memory < ASLEEP_MB,
+            )
+
+
+def _compare(version: str, target: str, mine: Best, theirs: Best, enough: Callable[[float], bool]) -> Verdict:
+    ratio = mine.value / theirs.value
+    return Verdict(version, target, f"{ratio:.2f} ({mine.name} to {theirs.name})", enough(ratio))
+
+
+def _best(
+    rows: Sequence[Row], names: Iterable[str], value: Callable[[Row], float], choose: Callable[..., Best]
+) -> Best | None:
+    """Find the one that did best, of those that were measured: a window too short for its CPU to be seen says 0."""
+    medians = (Best(name, median(value(row) for row in rows if row.contender == name)) for name in names)
+    return choose((best for best in medians if best.value > 0), key=lambda best: best.value, default=None)
+
+
+def _rate(row: Success | Retry) -> float:
+    return row.per_second
+
+
+def _cpu(row: Success) -> float:
+    return row.worker_cpu
+
+
+def _of(rows: Sequence[Row], version: str) -> list[Row]:
+    return [row for row in rows if row.version == version]

@@ -1,0 +1,130 @@
+"""Letters as rows that are written while they come: a hundred thousand of them are never in memory at once."""
+
+import json
+from datetime import datetime
+from typing import Protocol
+
+import yaml
+from rich.text import Text
+
+from redrive.letters import Groups, Letter
+from redrive_cli.letter_words import letter_json, say_error, say_since
+from redrive_cli.options import Format
+from redrive_cli.terminal import Terminal
+from redrive_cli.wording import WIDEST_ID, clean
+
+
+class LetterRows(Protocol):
+    """Takes letters one by one. `count` is how many it had."""
+
+    count: int
+
+    def add(self, letter: Letter) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def rows_for(terminal: Terminal, now: datetime) -> LetterRows:
+    match terminal.format:
+        case Format.JSON:
+            return _JsonRows(terminal)
+        case Format.YAML:
+            return _YamlRows(terminal)
+        case _:
+            return _TextRows(terminal, now)
+
+
+class _TextRows:
+    """For people. Ids are whole, since one goes on with them; an error is cut on a terminal, and there only."""
+
+    def __init__(self, terminal: Terminal, now: datetime) -> None:
+        self._terminal = terminal
+        self._now = now
+        self.count = 0
+
+    def add(self, letter: Letter) -> None:
+        if not self.count:
+            self._width = max(len("ID"), min(WIDEST_ID, len(letter.id)))
+            self._print(self._line("ID", "AGE", "REASON", "TRIES", "ERROR", ("GROUP", "PUT BACK", "POD")), "dim")
+        self.count += 1
+        self._print(
+            self._line(
+                clean(letter.id) or "-",
+                say_since(letter.dead_at, self._now),
+                str(letter.reason or "-"),
+                str(letter.attempts),
+                say_error(letter.error_type, letter.error),
+                (letter.fingerprint or "-", str(letter.redrives), letter.pod or "-"),
+            )
+        )
+
+    def end(self) -> None:
+        pass
+
+    def _line(self, name: str, age: str, reason: str, tries: str, error: str, more: tuple[str, str, str]) -> str:
+        line = f"{name:<{self._width}}  {age:<6}  {reason:<10}  {tries:>5}  "
+        if self._terminal.wide:
+            group, redrives, pod = map(clean, more)
+            line += f"{group:<16}  {redrives:>8}  {pod:<20}  "
+        return line + error
+
+    def _print(self, line: str, style: str = "") -> None:
+        console = self._terminal.console
+        if console.is_terminal:
+            console.print(Text(line, style), no_wrap=not self._terminal.wide, overflow="ellipsis")
+        else:
+            console.print(Text(line), soft_wrap=True)
+
+
+class _JsonRows:
+    """One JSON array, with a letter on each line."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._out = terminal.console.file
+        self.count = 0
+
+    def add(self, letter: Letter) -> None:
+        self._out.write("[\n" if not self.count else ",\n")
+        self._out.write(f"  {json.dumps(letter_json(letter), ensure_ascii=False)}")
+        self.count += 1
+
+    def end(self) -> None:
+        self._out.write("\n]\n" if self.count else "[]\n")
+        self._out.flush()
+
+
+class _YamlRows:
+    def __init__(self, terminal: Terminal) -> None:
+        self._out = terminal.console.file
+        self.count = 0
+
+    def add(self, letter: Letter) -> None:
+        self._out.write(yaml.safe_dump([letter_json(letter)], sort_keys=False, allow_unicode=True))
+        self.count += 1
+
+    def end(self) -> None:
+        if not self.count:
+            self._out.write("[]\n")
+        self._out.flush()
+
+
+def show_groups(terminal: Terminal, counted: Groups, now: datetime) -> None:
+    """Show what letters died of, the most frequent first."""
+    more = ("oldest", "example") if terminal.wide else ()
+    rows = []
+    for group in counted.largest_first():
+        extra = (say_since(group.oldest, now), group.example_id) if terminal.wide else ()
+        error = say_error(group.kind.error_type, group.example_error)
+        rows.append(
+            (
+                f"{group.count:,}",
+                group.kind.fingerprint or "-",
+                str(group.kind.reason or "-"),
+                say_since(group.newest, now),
+                *extra,
+                error,
+            )
+        )
+    terminal.table((">count", "group", "reason", "newest", *more, "error, of an example"), rows)
+    if counted.others:
+        terminal.say(f"and {counted.others:,} of further kinds")

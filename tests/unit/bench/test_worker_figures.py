@@ -1,0 +1,26 @@
+"""Runs of the worker's bench go into a file and come back, also from before something else was measured."""
+
+import json
+from dataclasses import asdict
+
+from bench.worker_figures import Crash, Growth, Run
+
+
+def test_run_comes_back_as_it_was_kept(tmp_path):
+    run = Run(
+        {"command": "some"},
+        crash=[Crash("4.3.6", "thread", 0, 10, 10, 1.5, 0.0, 0, 0, 0)],
+        growth=[Growth("4.3.6", "thread", 0, 1000, 4, 10, 20.0, 10.0, 0.0, 0)],
+    )
+    (tmp_path / "run.json").write_text(json.dumps(asdict(run)))
+    assert Run.load(tmp_path / "run.json") == run
+
+
+def test_run_of_before_there_were_crashes_is_still_read(tmp_path):
+    old = {"facts": {}, "success": [], "retry": [], "sleepers": [], "sweep": [], "skipped": ["one"]}
+    (tmp_path / "run.json").write_text(json.dumps(old))
+    assert Run.load(tmp_path / "run.json") == Run({}, skipped=["one"])
+
+
+def test_message_lost_in_a_crash_counts_as_lost():
+    assert Run({}, crash=[Crash("4.3.6", "celery", 0, 10, 10, 1.5, 0.0, 0, 2, 0)]).lost() == 2

@@ -1,0 +1,180 @@
+"""From what was typed to which letters are meant: each wrong flag is one sentence, before any broker is asked."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from letter_samples import letter
+from samples import NOW
+from typer.testing import CliRunner
+
+from redrive_cli.editing import edit_body
+from redrive_cli.errors import CliError, Misuse
+from redrive_cli.flat_options import flattened
+from redrive_cli.letter_options import Which, Whose, sort_words
+from redrive_cli.picking import pick
+
+FITTING = {
+    "ids": ["m-0", "m-1"],
+    "reason": "exhausted",
+    "error_type": "shop.errors.Late",
+    "fingerprint": "00ff00ff00ff00ff",
+    "older_than": "90m",
+    "newer_than": "1d",
+    "min_attempts": 10,
+    "max_attempts": 10,
+    "header": ["tenant=a", "tenant"],
+    "body": ["$.order.id=5", "order.id>4"],
+    "body_regex": '"id": \\d',
+}
+OTHER = {
+    "ids": ["m-2"],
+    "reason": "Crashed",
+    "error_type": "Late",
+    "fingerprint": "00",
+    "older_than": "3h",
+    "newer_than": "1h",
+    "min_attempts": 11,
+    "max_attempts": 9,
+    "header": ["tenant=a", "other"],
+    "body": ["$.order.id=5", "order.id>5"],
+    "body_regex": "x",
+}
+LETTER = letter(body=b'{"order": {"id": 5}}', user={"tenant": "a"})
+
+
+def test_nothing_typed_is_no_selection():
+    assert pick(Which(), now=NOW) is None
+
+
+@pytest.mark.parametrize("flag", FITTING)
+def test_flag_chooses_what_fits_and_nothing_else(flag):
+    assert pick(Which(**{flag: FITTING[flag]}), now=NOW)(LETTER)
+    assert not pick(Which(**{flag: OTHER[flag]}), now=NOW)(LETTER)
+
+
+def test_all_flags_together_must_fit():
+    assert pick(Which(**FITTING), now=NOW)(LETTER)
+    assert not pick(Which(**{**FITTING, "ids": ["m-2"]}), now=NOW)(LETTER)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"reason": "Tired"}, "--reason 'Tired' is none: there are Exhausted"),
+        ({"fingerprint": "XY"}, "--fingerprint is in the digits"),
+        ({"older_than": "soon"}, "--older-than: must be a duration"),
+        ({"newer_than": ""}, "--newer-than: must be a duration"),
+        ({"header": ["=x"]}, "names no header"),
+        ({"body": ["=5"]}, "--body: "),
+        ({"body_regex": "("}, "--body-regex: '(' is no regular expression"),
+        ({"min_attempts": 3, "max_attempts": 2}, "no letter could fit"),
+    ],
+)
+def test_flag_that_makes_no_sense_is_refused_with_a_sentence(flags, sentence):
+    with pytest.raises(Misuse) as told:
+        pick(Which(**flags), now=NOW)
+    assert sentence in str(told.value)
+
+
+def test_one_word_is_the_second_where_the_consumer_is_named_otherwise():
+    assert sort_words(Whose(name="m-1", queue="orders"), None) == (Whose(queue="orders"), "m-1")
+    assert sort_words(Whose(name="orders"), None) == (Whose(name="orders"), None)
+    assert sort_words(Whose(name="orders"), "m-1") == (Whose(name="orders"), "m-1")
+
+
+@dataclass(frozen=True)
+class Group:
+    colour: Annotated[str, typer.Option(help="Which colour.")] = "red"
+    sizes: Annotated[list[int] | None, typer.Option("--size")] = None
+
+
+def test_fields_of_a_group_are_options_of_their_own():
+    app = typer.Typer()
+    seen = []
+
+    def paint(group: Group, loud: bool = False) -> None:
+        """Paint it."""
+        seen.append((group, loud))
+
+    app.command()(flattened(paint))
+    done = CliRunner().invoke(app, ["--colour", "blue", "--size", "1", "--size", "2", "--loud"])
+    assert done.exit_code == 0, done.output
+    assert seen == [(Group("blue", [1, 2]), True)]
+    assert "Which colour." in CliRunner().invoke(app, ["--help"]).output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("dead", "list", "--queue", "orders"),
+        ("dead", "list"),
+        ("dead", "delete", "--queue", "orders", "--broker", "amqp://u:p@h"),
+        ("dead", "delete", "--all", "--reason", "Crashed", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "requeue", "--edit", "--dry-run", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "list", "--body-regex", "(", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("dead", "list", "--queue", "redrive.dead.x", "--broker", "amqp://u:p@h"),
+        ("dead", "import", "--queue", "q", "/nonexistent/file", "--broker", "amqp://u:p@h"),
+        ("orphans", "delete", "--broker", "amqp://u:p@h"),
+        ("publish", "--queue", "q", "--broker", "amqp://u:p@h"),
+        ("publish", "--queue", "q", "body", "--lines", "-", "--broker", "amqp://u:p@h"),
+        ("publish", "--queue", "q", "body", "--header", "x", "--broker", "amqp://u:p@h"),
+    ],
+    ids=" ".join,
+)
+def test_what_must_be_changed_first_is_one_sentence_and_two(typed, words):
+    done = typed(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_broker_that_is_not_there_is_one_sentence_and_one(typed):
+    done = typed("dead", "list", "--queue", "q", "--broker", "amqp://u:p@127.0.0.1:1")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+# The editor
+
+
+def editing(monkeypatch, tmp_path, script):
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o755)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", str(editor))
+
+
+def test_body_is_changed_in_the_editor_and_shown_readably(monkeypatch, tmp_path):
+    editing(monkeypatch, tmp_path, 'grep -q "^  \\"a\\": 1" "$1" && sed -i s/1/2/ "$1"')
+    assert edit_body(b'{"a":1}') == b'{\n  "a": 2\n}\n'
+
+
+def test_body_that_is_saved_unchanged_is_the_same_to_the_byte(monkeypatch, tmp_path):
+    editing(monkeypatch, tmp_path, "true")
+    assert edit_body(b'{"a":1}') == b'{"a":1}'
+    assert edit_body(b"plain\r\n") == b"plain\r\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "sentence"),
+    [('echo "{" > "$1"', Misuse, "no JSON any more"), ("exit 3", CliError, "ended with 3")],
+)
+def test_what_the_editor_spoils_is_not_put_back(monkeypatch, tmp_path, script, kind, sentence):
+    editing(monkeypatch, tmp_path, script)
+    with pytest.raises(kind, match=sentence):
+        edit_body(b"{}")
+
+
+def test_editor_that_is_not_there_is_said_to_be(monkeypatch):
+    monkeypatch.setenv("VISUAL", "/nonexistent/editor")
+    with pytest.raises(Misuse, match="set EDITOR"):
+        edit_body(b"{}")
+
+
+def test_binary_body_is_for_no_editor():
+    with pytest.raises(Misuse, match="binary"):
+        edit_body(b"\xff")
