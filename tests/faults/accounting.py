@@ -64,13 +64,15 @@ class Disturbance:
 class Findings:
     """All that was found after a trial.
 
-    `timed_out` are attempts that a worker ended, by id and number; `deaths` are the times at which workers died.
+    `stuck` waited too, and came only when their queue got another leader. `timed_out` are attempts that a worker ended,
+    by id and number; `deaths` are the times at which workers died.
     """
 
     published: Mapping[str, Published]
     runs: Sequence[Run]
     letters: Sequence[Letter]
     waiting: Collection[str] = ()
+    stuck: Collection[str] = ()
     timed_out: Collection[tuple[str, int]] = ()
     disturbances: Sequence[Disturbance] = ()
     deaths: Sequence[float] = ()
@@ -80,6 +82,7 @@ class Wrong(StrEnum):
     """What can be wrong with a message."""
 
     LOST = "lost"
+    STUCK = "held for nobody"
     WRONGLY_PARKED = "wrongly parked"
     SKIPPED = "an attempt was skipped"
     OVERSPENT = "an attempt was spent without a failure"
@@ -110,6 +113,7 @@ class Account:
     handled: int
     dead: int
     waiting: int
+    stuck: int
     missing: int
     destroyed: int
     repeated: int
@@ -140,6 +144,7 @@ def account(found: Findings) -> Account:
         handled=counts["handled"],
         dead=counts["dead"],
         waiting=counts["waiting"],
+        stuck=counts["stuck"],
         missing=counts["missing"],
         destroyed=destroyed,
         repeated=counts["repeated"],
@@ -174,9 +179,12 @@ class _Case:
             return
         if self.name in self.found.waiting:
             counts["waiting"] += 1
-            return
-        counts["missing"] += 1
-        yield self._complain(Wrong.LOST, f"of {len(self.runs)} runs the last was {self.runs[-1:] or 'none'}")
+        elif self.name in self.found.stuck:
+            counts["stuck"] += 1
+            yield self._complain(Wrong.STUCK, self._story())
+        else:
+            counts["missing"] += 1
+            yield self._complain(Wrong.LOST, f"of {len(self.runs)} runs the last was {self.runs[-1:] or 'none'}")
 
     def _parked(self, letter: Letter) -> Iterable[Complaint]:
         """Look for what a letter's reason claims; the script does not matter where the notes show it."""

@@ -5,10 +5,9 @@ from contextlib import ExitStack
 
 from faults.crew import send
 from faults.fault import Fault
+from faults.replicas import lead
 from faults.stage import VHOST
 from workers.bed import QUEUE
-
-from redrive_testbed.shell import wait_until
 
 CONSUMER_TIMEOUT_MS, USUAL_TIMEOUT_MS = 2_000, 1_800_000
 TICK_MS, USUAL_TICK_MS = 1_000, 60_000
@@ -131,7 +130,7 @@ class LeaderChanged(Fault):
 
     def start(self, stage, chance):
         for node in stage.nodes[1:]:
-            _lead(stage.nodes[0], node.settings.node)
+            lead(stage.nodes[0], VHOST, QUEUE, node.settings.node)
 
 
 class MajorityLost(Fault):
@@ -152,14 +151,6 @@ class MajorityLost(Fault):
             node.launch()
         for node in stage.nodes[:2]:
             node.wait_ready()
-
-
-def _lead(asked, node):
-    """Have the work queue be led by a node, and wait until it is."""
-    queue = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{VHOST}">>, queue, <<"{QUEUE}">>))'
-    asked.rabbitmqctl("eval", f"{queue}, rabbit_quorum_queue:transfer_leadership(Queue, '{node}').")
-    leader = lambda: asked.api.get("queues", VHOST, QUEUE).get("leader")  # noqa: E731
-    wait_until(f"{node} does not lead", lambda: leader() == node, within=60)
 
 
 def _set_patience(node, timeout, tick):

@@ -8,7 +8,6 @@ from workers.bed import QUEUE
 
 from redrive.ladder import ORPHANS
 from redrive.letter import read_death
-from redrive.message import read_message
 
 
 def read_runs(ledger):
@@ -52,20 +51,6 @@ def take_letters(bed):
         for message in bed.letters()
         for reason in [read_death(message.headers).reason]
     ]
-
-
-def take_waiting(stage):
-    """Take whatever waits in the work queue, among the orphans and in the ladder; say the ids."""
-    found = set()
-    for queue in (name for name, depth in depths(stage).items() if depth):
-        with stage.connect() as amqp:
-            for delivery in amqp.consume(queue, prefetch=500, patience=2):
-                if delivery is None:
-                    break
-                found.add(read_message(delivery, now=None, max_attempts=1, new_id=str).id)
-                amqp.ack(delivery.tag)
-            amqp.cancel()
-    return found
 
 
 def depths(stage):

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 BEGIN = "<!-- faults: begin; written by make faults, edits are lost -->"
 END = "<!-- faults: end -->"
 HEAD = (
-    "RabbitMQ", "fault", "runs", "messages", "lost", "wrong", "run twice", "parked twice", "cut short", "astray",
-    "destroyed by hand", "recovered after, s", "latest retry, s",
+    "RabbitMQ", "fault", "runs", "messages", "lost", "stuck", "wrong", "run twice", "parked twice", "cut short",
+    "astray", "destroyed by hand", "recovered after, s", "latest retry, s",
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class Row:
     date: str
     command: str
     together: tuple[str, ...] = ()
+    stuck: int = 0
 
 
 def to_row(outcome, *, version, fault, seed, date, command):
@@ -56,6 +57,7 @@ def to_row(outcome, *, version, fault, seed, date, command):
         date=date,
         command=command,
         together=outcome.faults if len(outcome.faults) > 1 else (),
+        stuck=counted.stuck,
     )
 
 
@@ -100,7 +102,7 @@ def _cells(version: object, fault: object, rows: Sequence[Row]) -> list[str]:
     after = "–" if not known else f"{known[len(known) // 2]:.1f} ({known[-1]:.1f})"
     sums = [
         sum(getattr(row, name) for row in rows)
-        for name in ("messages", "lost", "wrong", "repeated", "doubled", "cut_short", "astray", "destroyed")
+        for name in ("messages", "lost", "stuck", "wrong", "repeated", "doubled", "cut_short", "astray", "destroyed")
     ]
     latest = max(row.lateness for row in rows)
     return [str(version), str(fault), str(len(rows)), *(f"{one:,}" for one in sums), after, f"{latest:.1f}"]

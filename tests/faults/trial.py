@@ -12,15 +12,19 @@ from faults.accounting import (
     lateness_seconds,
     recovery_seconds,
 )
-from faults.evidence import depths, read_runs, read_timeouts, take_letters, take_waiting
+from faults.evidence import depths, read_runs, read_timeouts, take_letters
 from faults.load import Load
+from faults.replicas import count_all, is_at_rest
 from faults.scripts import SCRIPTS, mix, seeded, succeeds
-from faults.stage import DELAY_SECONDS, Stage
+from faults.search import search
+from faults.stage import DELAY_SECONDS, VHOST, Stage
 
 from redrive_testbed.shell import wait_until
 
-# After a restart a rung may be held for three minutes: what has not come by then is lost.
-REST_SECONDS = 300
+PUBLISHING_SECONDS = 300
+# A rung may be held for three minutes, more than once: it is over when nothing has moved for longer than that.
+STILL_SECONDS = 200
+REST_SECONDS = 900
 # What the management API tells of a queue may be five seconds old.
 QUIET_SECONDS = 8
 AFTERWARDS = 20
@@ -47,30 +51,30 @@ def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, work
         load = Load(stage.connect, mix(messages, chance), per_second=per_second)
         wait_until("no message is run", lambda: len(stage.bed.ledger.read_bytes()) > 2000, within=120)
         disturbances = _disturb(stage, lanes, chance)
-        load.join(within=REST_SECONDS)
+        load.join(within=PUBLISHING_SECONDS)
         after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
-        after.join(within=REST_SECONDS)
+        after.join(within=PUBLISHING_SECONDS)
         letters = _rest(stage, {**load.published, **after.published})
         stage.operator.stop()
         stage.crew.stop()
-        letters += take_letters(stage.bed)
-        waiting = take_waiting(stage)
+        found = search(stage)
     finally:
         stage.close()
-    found = Findings(
+    findings = Findings(
         published={**load.published, **after.published},
         runs=read_runs(stage.bed.ledger),
-        letters=letters,
-        waiting=waiting,
+        letters=letters + found.letters,
+        waiting=found.waiting,
+        stuck=found.stuck,
         timed_out=read_timeouts(stage.bed.workers),
         disturbances=disturbances,
         deaths=stage.crew.deaths,
     )
     return Outcome(
         faults=tuple(one.name for one in disturbances),
-        account=account(found),
-        recoveries=tuple(recovery_seconds(found, one) for one in disturbances),
-        lateness=lateness_seconds(found, DELAY_SECONDS),
+        account=account(findings),
+        recoveries=tuple(recovery_seconds(findings, one) for one in disturbances),
+        lateness=lateness_seconds(findings, DELAY_SECONDS),
         deaths=len(stage.crew.deaths),
         seconds=time.monotonic() - began,
     )
@@ -114,21 +118,28 @@ def _break(stage, fault, chance):
 
 
 def _rest(stage, published):
-    """Wait until nothing is anywhere any more, and give the letters that came meanwhile; or until it took too long."""
+    """Wait until nothing is anywhere any more, or nothing moves; give the letters that came meanwhile."""
     letters = []
     deadline = time.monotonic() + REST_SECONDS
-    quiet_since = None
+    before, moved_at = None, time.monotonic()
     while time.monotonic() < deadline:
         letters += take_letters(stage.bed)
-        if any(depths(stage).values()):
-            quiet_since = None
-        else:
-            quiet_since = quiet_since or time.monotonic()
-            unsettled = set(published) - {letter.message for letter in letters} - _handled(stage)
-            if time.monotonic() - quiet_since > (QUIET_SECONDS * 2 if unsettled else QUIET_SECONDS / 4):
-                break
+        seen = depths(stage), stage.bed.ledger.stat().st_size
+        if seen != before:
+            before, moved_at = seen, time.monotonic()
+        still = time.monotonic() - moved_at
+        unsettled = set(published) - {letter.message for letter in letters} - _handled(stage)
+        if still > STILL_SECONDS or (not any(seen[0].values()) and _is_over(stage, unsettled, still)):
+            break
         time.sleep(0.5)
     return letters
+
+
+def _is_over(stage, unsettled, still):
+    """Say whether queues that look empty are: what a node tells of them may be old, or nothing while none leads."""
+    if not unsettled:
+        return still > QUIET_SECONDS / 4
+    return still > QUIET_SECONDS and is_at_rest(count_all(stage.nodes, VHOST))
 
 
 def _handled(stage):

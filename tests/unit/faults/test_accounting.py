@@ -100,6 +100,12 @@ def test_message_that_still_waits_is_not_lost():
     assert account(found).waiting == 1
 
 
+def test_message_that_only_another_leader_gives_free_is_not_lost_but_wrong():
+    found = replace(without(right(), "flaky"), stuck={"flaky", "plain"})
+    assert wrongs(found) == {("flaky", Wrong.STUCK)}
+    assert (account(found).stuck, account(found).lost) == (1, 0)
+
+
 def test_what_was_destroyed_by_hand_is_not_lost_but_what_is_missing_beyond_it_is():
     found = without(without(right(), "plain"), "flaky")
     purged = [Disturbance("purged", 6.0, 6.0, destroyed=1)]

@@ -1,5 +1,6 @@
 """The figures of trials: kept as they were, added up by fault, and nothing that went wrong is left out."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -18,9 +19,14 @@ def test_row_is_read_as_it_was_written():
     assert read_rows("".join(f"{write_row(row)}\n" for row in rows)) == rows
 
 
+def test_row_of_a_time_when_nobody_looked_for_what_is_stuck_is_read():
+    old = {name: value for name, value in json.loads(write_row(ROW)).items() if name != "stuck"}
+    assert read_rows(json.dumps(old)) == [ROW]
+
+
 def test_runs_of_a_fault_are_added_up():
-    text = render([ROW, replace(ROW, seed=8, lost=2, wrong=3, recoveries=(30.0,), lateness=1.0)])
-    expected = ["4.3.6", "broker-killed", "2", "2,040", "2", "3", "6", "2", "4", "0", "0", "30.0 (30.0)", "9.5"]
+    text = render([ROW, replace(ROW, seed=8, lost=2, stuck=5, wrong=3, recoveries=(30.0,), lateness=1.0)])
+    expected = ["4.3.6", "broker-killed", "2", "2,040", "2", "5", "3", "6", "2", "4", "0", "0", "30.0 (30.0)", "9.5"]
     assert cells(text, "broker-killed") == expected
 
 
