@@ -92,7 +92,7 @@ def test_a_manifest_may_come_by_standard_input():
         ((), "name one consumer: NAME for one in the cluster, or -f FILE"),
         (("orders", "-f", EXAMPLES / "watchbot.yaml"), "name one consumer"),
         (("-f", "nowhere.yaml"), "nowhere.yaml cannot be read"),
-        (("-f", EXAMPLES / "redrive.yaml"), "must have one RetryingConsumer"),
+        (("-f", EXAMPLES / "redrive" / "count.yaml"), "must have one RetryingConsumer"),
         (("-f", EXAMPLES / "watchbot.yaml", "--consumer-timeout", "soon"), "--consumer-timeout: must be a duration"),
     ],
 )
