@@ -35,7 +35,7 @@ def list_letters(
 ) -> None:
     """List dead letters, in the order of their queue.
 
-    Looking neither takes, ages nor reorders them, also when it is interrupted.
+    Looking neither takes nor ages them. Their order is kept by a look to the end; one that ends early may change it.
 
     Example: redrive dead list orders --reason Exhausted --newer-than 2h
     """
@@ -62,7 +62,7 @@ def show(
     whose: Whose,
     which: Which,
     message: Annotated[
-        str | None, typer.Argument(metavar="[ID]", show_default=False, help="The message id; the same as --id.")
+        str | None, typer.Argument(metavar="ID", show_default=False, help="The message id; the same as --id.")
     ] = None,
     logs: Annotated[bool, typer.Option(help="Also what its pod logged about it, where the pod exists.")] = True,
     output: FormatOption = Format.TABLE,

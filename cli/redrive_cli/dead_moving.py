@@ -53,7 +53,7 @@ def requeue(whose: Whose, which: Which, how: How, output: FormatOption = Format.
 
     Each is in its queue for good before it leaves the dead letters: interrupted at any moment, nothing is lost.
 
-    Example: redrive dead requeue orders --fingerprint 5a0c… --canary 5 --rate 50
+    Example: redrive dead requeue orders --fingerprint 5a0c91d2e4b7f830 --canary 5 --rate 50
     """
     choice = pick(which, now=datetime.now(UTC))
     seconds = read_age("--canary-wait", how.canary_wait)

@@ -18,15 +18,12 @@ from redrive.letters import Letter, Order, look, read_letter
 from redrive.letters.going_back import Left, Sending, sender
 from redrive_cli.errors import CliError, Misuse
 from redrive_cli.letter_reach import Reached
-from redrive_cli.terminal import note
 
 
 def edit_one(reached: Reached, order: Order) -> Order:
     """Have the only letter that fits edited, and order that it goes back so."""
     letter = _find_one(reached, order)
     body = edit_body(letter.body)
-    if body == letter.body:
-        note("the body is unchanged")
     send = sender(order.home, most_redrives=order.most_redrives)
 
     def send_changed(found: Letter, frame_max: int) -> Sending | Left:
@@ -40,7 +37,10 @@ def edit_one(reached: Reached, order: Order) -> Order:
 
 
 def edit_body(body: bytes) -> bytes:
-    """Have a body edited, JSON in a readable form; Misuse when it was JSON and is none any more."""
+    """Have a body edited, JSON in a readable form; Misuse when it was JSON and is none any more.
+
+    One that is left as it was is refused: who closes an editor without saving wants nothing done.
+    """
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -48,7 +48,7 @@ def edit_body(body: bytes) -> bytes:
     shown, is_json = _prettify(text)
     edited = _run_editor(shown, ".json" if is_json else ".txt")
     if edited == shown:
-        return body
+        raise CliError("the body is unchanged: nothing was put back; without --edit it goes back as it is")
     if is_json:
         try:
             json.loads(edited)

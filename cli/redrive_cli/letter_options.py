@@ -35,9 +35,7 @@ class Whose:
     ] = None
     queue: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="With --broker, instead of a consumer: the work queue whose letters these are."
-        ),
+        typer.Option(metavar="NAME", help="With --broker, instead of a consumer: the name of its work queue."),
     ] = None
     kubeconfig: Kubeconfig = None
     context: Context = None

@@ -11,7 +11,7 @@ from redrive.spec import Consumer, parse_consumer
 from redrive.topology import dead_queue_name
 from redrive_cli.broker_door import BrokerDoor, open_door
 from redrive_cli.consumers import Target, find_target
-from redrive_cli.errors import CliError, Misuse
+from redrive_cli.errors import CliError, Misuse, NoCluster
 from redrive_cli.kube import Cluster
 from redrive_cli.letter_options import Whose
 
@@ -66,10 +66,17 @@ def _find(whose: Whose, *, anybody: bool) -> Target:
     if anybody and whose.broker and (whose.name, whose.file, whose.queue) == (None, None, None):
         return Target(_consumer_of(_NAMELESS), None)
     if whose.queue is None:
-        return find_target(whose.asked)
+        return _find_consumer(whose)
     if whose.name is not None or whose.file is not None or not whose.broker:
         raise Misuse("--queue is instead of a consumer, and goes with --broker")
     return Target(_consumer_of(whose.queue), None)
+
+
+def _find_consumer(whose: Whose) -> Target:
+    try:
+        return find_target(whose.asked)
+    except NoCluster as error:
+        raise NoCluster(f"{error}; or do without one: -f FILE or --queue NAME, with --broker") from error
 
 
 _NAMELESS = "queue"

@@ -34,19 +34,42 @@ def rows_for(terminal: Terminal, now: datetime) -> LetterRows:
             return _TextRows(terminal, now)
 
 
+# As many rows as are shown where nobody says how many: so long are they held back, to know how wide their ids are.
+_MEASURED = 100
+
+
 class _TextRows:
     """For people. Ids are whole, since one goes on with them; an error is cut on a terminal, and there only."""
 
     def __init__(self, terminal: Terminal, now: datetime) -> None:
         self._terminal = terminal
         self._now = now
+        self._held: list[Letter] = []
         self.count = 0
 
     def add(self, letter: Letter) -> None:
-        if not self.count:
-            self._width = max(len("ID"), min(WIDEST_ID, len(letter.id)))
-            self._print(self._line("ID", "AGE", "REASON", "TRIES", "ERROR", ("GROUP", "PUT BACK", "POD")), "dim")
         self.count += 1
+        if self.count > _MEASURED:
+            self._print_row(letter)
+            return
+        self._held.append(letter)
+        if self.count == _MEASURED:
+            self._print_held()
+
+    def end(self) -> None:
+        if self.count < _MEASURED:
+            self._print_held()
+
+    def _print_held(self) -> None:
+        if not self._held:
+            return
+        self._width = max(len("ID"), *(min(WIDEST_ID, len(clean(letter.id))) for letter in self._held))
+        self._print(self._line("ID", "AGE", "REASON", "TRIES", "ERROR", ("GROUP", "PUT BACK", "POD")), "dim")
+        for letter in self._held:
+            self._print_row(letter)
+        self._held.clear()
+
+    def _print_row(self, letter: Letter) -> None:
         self._print(
             self._line(
                 clean(letter.id) or "-",
@@ -57,9 +80,6 @@ class _TextRows:
                 (letter.fingerprint or "-", str(letter.redrives), letter.pod or "-"),
             )
         )
-
-    def end(self) -> None:
-        pass
 
     def _line(self, name: str, age: str, reason: str, tries: str, error: str, more: tuple[str, str, str]) -> str:
         line = f"{name:<{self._width}}  {age:<6}  {reason:<10}  {tries:>5}  "

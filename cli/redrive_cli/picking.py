@@ -87,4 +87,4 @@ def read_age(flag: str, text: str | None) -> timedelta | None:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise Misuse(f"{flag}: {error}") from error
+        raise Misuse(f"{flag}: {text!r} is no age: write one such as 90s, 2h, 1h30m or 14d") from error

@@ -1,5 +1,7 @@
 """How far a long command is: a bar on standard error, where that is a terminal, and nothing anywhere else."""
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +14,17 @@ Advance = Callable[[int, int], None]  # how many are done, of how many
 
 @contextmanager
 def progress_bar(doing: str, *, among_output: bool = False) -> Iterator[Advance]:
-    """Show a bar; not where the output of the command comes to the same terminal meanwhile."""
+    """Show a bar; `among_output`: not where the output of the command may come to the same terminal meanwhile."""
     console = Console(stderr=True)
-    if not sys.stderr.isatty() or (among_output and sys.stdout.isatty()):
+    if not sys.stderr.isatty() or (among_output and not _is_file(sys.stdout.fileno())):
         yield lambda _done, _total: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _is_file(descriptor: int) -> bool:
+    """Tell a file from a terminal, and from a pipe: at its end there often is a terminal, as behind `| head`."""
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)

@@ -26,7 +26,7 @@ class What:
 
     body: Annotated[
         str | None,
-        typer.Argument(metavar="[BODY]", show_default=False, help="The body of one message; - is standard input."),
+        typer.Argument(metavar="BODY", show_default=False, help="The body of one message; - is standard input."),
     ] = None
     body_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The body of one message, byte for byte; - is standard input.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from redrive_cli.errors import ClusterError, Misuse
+from redrive_cli.errors import ClusterError, Misuse, NoCluster
 from redrive_cli.wording import clean, say_near
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class Found:
 
 
 def find_cluster(kubeconfig: str | None, context: str | None, *, account: Path = _ACCOUNT) -> Found:
-    """Find it; nothing is sent yet. ClusterError says that there is none, Misuse that the context is unknown."""
+    """Find it; nothing is sent yet. NoCluster says that there is none, Misuse that the context is unknown."""
     paths = kubeconfig or os.environ.get("KUBECONFIG") or USUAL
     if not _any_exists(paths):
         if kubeconfig is None and context is None and (account / "token").exists():
             return _in_cluster(account)
-        raise ClusterError(_say_none(paths, kubeconfig))
+        raise NoCluster(_say_none(paths, kubeconfig))
     from kubernetes.client.configuration import Configuration
     from kubernetes.config import ConfigException, load_kube_config
 

@@ -54,6 +54,13 @@ def test_list_fits_eighty_columns_and_shows_ids_whole():
     assert all(line.startswith(UUID) for line in lines[1:])
 
 
+@pytest.mark.parametrize("count", [2, 100, 101])
+def test_columns_of_a_list_stand_below_each_other_whatever_the_first_id_is(count):
+    lines = rows([letter("short"), *[letter(UUID)] * (count - 1)], Format.TABLE, Screen()).splitlines()
+    assert len(lines) == 1 + count
+    assert len({line.index(word) for line, word in zip(lines, ("REASON", *["Exhausted"] * count), strict=True)}) == 1
+
+
 def test_list_in_a_pipe_cuts_nothing():
     lines = rows([letter(UUID, error=LONG[:900])], Format.TABLE, io.StringIO()).splitlines()
     assert len(lines) == 2
