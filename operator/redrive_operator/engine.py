@@ -73,7 +73,7 @@ class Plan:
 class Engine(Generic[D]):
     """Runs `work` for desks in threads of its own. The desk None has the objects that cannot be read.
 
-    A turn that takes longer than `hung` seconds is given up for lost.
+    A turn that takes longer than `hung` seconds is given up for lost; when that is not said, HUNG_SECONDS.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class Engine(Generic[D]):
         clock: Callable[[], float],
         chance: random.Random | None = None,
         name: str = "desk",
-        hung: float = HUNG_SECONDS,
+        hung: float | None = None,
     ) -> None:
         self._work = work
         self._name = name
-        self._hung = hung
+        self._hung = HUNG_SECONDS if hung is None else hung
         self._interval = interval
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - to spread load, not to be secret
