@@ -180,8 +180,8 @@ def _beside(release: str) -> Iterator[Callable[[], int]]:
                 tests.wait()
 
 
-# Each file of tests has brokers of its own and mostly waits for them, so three go at a time, on two cores as well.
-_INTEGRATION = ("tests/integration", "-n3", "--dist=loadfile", "--durations=10")
+# Each file of tests has brokers of its own and mostly waits for them, so two go at a time for each release.
+_INTEGRATION = ("tests/integration", "-n2", "--dist=loadfile", "--durations=10")
 
 
 def _clean_up(places: Places, found: Mapping[str, str], *, shown: bool) -> None:

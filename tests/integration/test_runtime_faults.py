@@ -135,9 +135,9 @@ def test_connections_are_closed_by_an_administrator(bed, broker, vhost):
 
 def test_broker_loses_its_patience_with_a_slow_handler(own_bed, own_broker):
     worker = own_bed.start()
-    own_broker.rabbitmqctl("eval", "application:set_env(rabbit, consumer_timeout, 2000).")
+    own_broker.rabbitmqctl("eval", "application:set_env(rabbit, consumer_timeout, 5000).")
     own_broker.rabbitmqctl("eval", "application:set_env(rabbit, channel_tick_interval, 1000).")
-    own_bed.publish(names("slow", 2), do=("sleep:6",))
+    own_bed.publish(names("slow", 2), do=("sleep:12",))
     own_bed.publish(names("plain", 20))
     own_bed.wait_done(names("plain", 20))
     check(own_bed)

@@ -23,9 +23,10 @@ from redrive.runtime.ports import Loop, Timer
 
 MOST_PREFETCH = 65_535  # what the protocol has room for; zero would mean no limit
 
-# So many acknowledgements are with the queue when the channel has read them; more of them need some rest.
+# So many acknowledgements are with the queue when the channel has read them; more of them need some rest, on a busy
+# broker more than a fifth of a second.
 FEW = 30
-REST_SECONDS = 0.2
+REST_SECONDS = 0.5
 
 # How often it is looked whether anything is still on its way to us, and for how long: others may hold up the queue.
 LOOK_SECONDS = 0.005
