@@ -106,6 +106,7 @@ def note(**facts: object) -> None:
 
 
 def read_journal(path: Path | None = None) -> list[dict]:
+    """Read the lines that are whole: a reader may see a part of one that is being written."""
     journal = path or Path(os.environ["ERRANDS"])
-    lines = journal.read_bytes().splitlines() if journal.exists() else []
-    return [pickle.loads(base64.b64decode(line)) for line in lines]  # noqa: S301 - written by ourselves
+    whole, _, _ = journal.read_bytes().rpartition(b"\n") if journal.exists() else (b"", b"", b"")
+    return [pickle.loads(base64.b64decode(line)) for line in whole.splitlines()]  # noqa: S301 - written by ourselves
