@@ -113,8 +113,8 @@ class Bed:
             self.amqp.publish("", QUEUE, body, Properties(message_id=name, delivery_mode=2, **properties))
 
     def runs(self):
-        """List what was run, in order: id, attempt, and what it did."""
-        lines = self.ledger.read_text().splitlines()
+        """List what was run, in order: id, attempt, and what it did; of a line that is being written, nothing yet."""
+        lines = self.ledger.read_text().rpartition("\n")[0].splitlines()
         return [(name, int(attempt), what) for name, attempt, what in (line.split(" ", 2) for line in lines)]
 
     def done(self):
