@@ -128,6 +128,23 @@ def write_everywhere(_: str) -> None:
     time.sleep(60)
 
 
+def hush_bells(_: str) -> None:
+    for descriptor in _bells():
+        with suppress(OSError):
+            os.eventfd_read(descriptor)
+
+
+def ring_bells(_: str) -> None:
+    for descriptor in _bells():
+        with suppress(OSError):
+            os.eventfd_write(descriptor, 2**64 - 2)
+
+
+def _bells() -> list[int]:
+    files = [file for file in Path("/proc/self/fd").iterdir() if file.is_symlink()]
+    return [int(file.name) for file in files if str(file.readlink()) == "anon_inode:[eventfd]"]
+
+
 def loop_for_ever(_: str) -> None:
     try:
         while True:

@@ -1,8 +1,11 @@
-"""What the worker and one child talk by: a pair of connected sockets that keep each message whole.
+"""What the worker and one child talk by: a pair of connected sockets that keep each message whole, and two bells.
 
 The worker holds on to both ends. What it has sent and the child has not received lies in the far end's queue, and the
 worker can receive it there itself: the kernel gives each message to exactly one of the two. So it is known of every job
 whether it has begun, also when the child is dead, and what has not begun can be taken back at any time.
+
+Both sides are woken by a bell and not by what is sent, so that several jobs, or answers, wake the other once. An answer
+is in the kernel's hands as soon as it is given, rung for or not: it outlives its child.
 
 Nothing here ever waits on the worker's side. What does not fit into a datagram travels as a file in memory.
 """
@@ -10,10 +13,15 @@ Nothing here ever waits on the worker's side. What does not fit into a datagram 
 import errno
 import io
 import os
+import select
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from struct import Struct
+from time import perf_counter
+
+from redrive.runners.bell import Bell
 
 JOB = Struct("<QBI")  # the job's number, what it is, and how long the head of the message is
 ANSWER = Struct("<QdB")  # the job's number, the seconds that it took, and which kind of result follows
@@ -36,6 +44,13 @@ UNTAKEN = 255
 _TEMPORARY = {errno.EAGAIN, errno.ENOBUFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETOOMANYREFS}
 
 
+# A child rings for its answers when it has nothing else to do, and after so many or so long.
+_MOST_UNTOLD = 16
+_LONGEST_UNTOLD = 0.0005  # seconds
+
+_TAKE = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+
+
 class LostFileError(Exception):
     """The file of a job did not arrive: a process that may have no more open files is not given it by the kernel."""
 
@@ -45,18 +60,30 @@ class LostFileError(Exception):
 
 
 class Channel:
-    """The worker's side, with both ends. `near` is watched for answers."""
+    """The worker's side, with both ends. `answers` rings when there are some, `jobs` is rung when all are sent."""
 
-    __slots__ = ("_recv", "_send", "far", "near")
+    __slots__ = ("_recv", "_send", "answers", "far", "jobs", "near")
 
     def __init__(self) -> None:
-        self.near, self.far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ExitStack() as made:
+            self.near, self.far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            made.callback(self.near.close)
+            made.callback(self.far.close)
+            self.jobs = Bell()
+            made.callback(self.jobs.close)
+            self.answers = Bell()
+            made.pop_all()  # else what there is of it is closed
         for end in (self.near, self.far):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
-        # The far end waits: it is the child that receives there.
+        # The far end may wait: it is the child's.
         self.near.setblocking(False)
         self._send = self.near.send
         self._recv = self.near.recv_into
+
+    @property
+    def theirs(self) -> list[int]:
+        """What the child is given, in the order in which `Inbox` takes it."""
+        return [self.far.fileno(), self.jobs.descriptor, self.answers.descriptor]
 
     def send(self, number: int, head: bytes, body: bytes) -> bool:
         """Send a job; False when there is no room for it now. ConnectionError: there will never be, with this child.
@@ -109,6 +136,8 @@ class Channel:
         """Close both ends: a child that waits for more understands it as its leave."""
         self.near.close()
         self.far.close()
+        self.jobs.close()
+        self.answers.close()
 
     def _send_file(self, number: int, head: bytes, body: bytes) -> bool:
         try:
@@ -135,8 +164,15 @@ def _write_all(file: io.FileIO, *parts: bytes) -> None:
 class Inbox:
     """The child's side: one job after the other, and an answer to each at once, for what is kept dies with a child."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._socket = socket.socket(fileno=descriptor)
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        far, jobs, answers = descriptors
+        self._socket = socket.socket(fileno=far)
+        self._jobs, self._answers = Bell(jobs), Bell(answers)
+        self._poll = select.poll()
+        self._poll.register(jobs, select.POLLIN)
+        self._poll.register(far, 0)  # that it was closed is told unasked
+        self._untold = 0
+        self._told_at = 0.0  # or when there was nothing to tell
 
     def receive(self) -> tuple[int, bytes, bytes] | None:
         """Wait for a job: its number, and head and body of its message. None is leave to go.
@@ -144,7 +180,11 @@ class Inbox:
         LostFileError: there was one, and it cannot be had.
         """
         while True:
-            frame, attached, _, _ = self._socket.recvmsg(LARGEST_JOB, DESCRIPTOR_SPACE, socket.MSG_CMSG_CLOEXEC)
+            try:
+                frame, attached, _, _ = self._socket.recvmsg(LARGEST_JOB, DESCRIPTOR_SPACE, _TAKE)
+            except BlockingIOError:
+                self._wait()
+                continue
             if not frame:
                 return None
             number, kind, length = JOB.unpack_from(frame)
@@ -167,7 +207,38 @@ class Inbox:
         return frame == JOB.pack(number, CONDEMN, 0)
 
     def answer(self, number: int, seconds: float, kind: int, rest: bytes = b"") -> None:
-        self._socket.send(ANSWER.pack(number, seconds, kind) + rest)
+        frame = ANSWER.pack(number, seconds, kind) + rest
+        try:
+            self._socket.send(frame, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # the worker is to take some
+            self.tell()
+            self._socket.send(frame)
+        self._untold += 1
+        if self._untold >= _MOST_UNTOLD or perf_counter() - self._told_at > _LONGEST_UNTOLD:
+            self.tell()
+
+    def tell(self) -> None:
+        """Have the worker hear what was answered."""
+        self._answers.ring()
+        self._untold = 0
+        self._told_at = perf_counter()
+
+    def close(self) -> None:
+        self._socket.close()
+        self._jobs.close()
+        self._answers.close()
+
+    def _wait(self) -> None:
+        if self._untold:
+            self.tell()
+        self._poll.poll()
+        self._jobs.hush()  # before looking for jobs: what is sent after that rings anew
+        self._told_at = perf_counter()
+
+
+def read_descriptors(attached: list[tuple[int, int, bytes]]) -> list[int]:
+    """Say which descriptors came with a message."""
+    return list(memoryview(attached[0][2]).cast("i")) if attached else []
 
 
 def read_descriptor(attached: list[tuple[int, int, bytes]]) -> int:

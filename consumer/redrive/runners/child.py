@@ -32,14 +32,14 @@ class TimeIsUp(BaseException):
     """Raised in a handler whose time is over. Not an Exception, so that no handler catches it by accident."""
 
 
-def live(descriptor: int, handler: Handler, *, timeout: timedelta, zygote: int) -> None:
+def live(descriptors: list[int], handler: Handler, *, timeout: timedelta, zygote: int) -> None:
     """Be a child, of the zygote with this pid, until there is leave to go."""
     die_with(zygote)
     _disown_exit_hooks()
     os.setsid()  # a group of its own, which is killed with it
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # if the kernel must kill, rather this than the worker
-    desk = Desk(Inbox(descriptor), handler, timeout)
+    desk = Desk(Inbox(descriptors), handler, timeout)
     signal.signal(signal.SIGTERM, desk.interrupt)
     desk.serve()
 
@@ -107,6 +107,7 @@ class Desk:
         """Say that this job has not begun, and go: who follows has fewer open files."""
         with suppress(OSError):
             self._inbox.answer(number, 0.0, UNTAKEN)
+            self._inbox.tell()
         flush_streams()
         os._exit(NO_FILES)
 

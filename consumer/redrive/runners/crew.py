@@ -1,30 +1,25 @@
 """Which child gets which job.
 
-A child that has nothing to do comes first. What is left is sent ahead, behind jobs that run, but only so much as keeps
-a child busy while the loop is: nothing when a job takes longer than a turn of the loop, some dozens when it takes no
-time. So a fast handler never waits for the loop, and hardly a job waits behind a slow one; what does is taken back and
-given to another child. Jobs begin in the order in which they came, as far as that can be said of several children.
+Jobs that take no time go together: waking a child costs more than such a job, so one is given half a millisecond's
+worth before the next is woken. When jobs take longer, a child that has nothing to do comes first. What is left is sent
+ahead, behind jobs that run, but only so much as keeps a child busy while the loop is: nothing when a job takes longer
+than a turn of the loop, some dozens when it takes no time. So a fast handler never waits for the loop, and hardly a job
+waits behind a slow one; what does is taken back and given to another child, very soon if one is free. Jobs begin in the
+order in which they came, as far as that can be said of several children.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from redrive.outcome import Failed, type_names
 from redrive.runners import Ended, Job
 from redrive.runners.channel import LARGEST_INLINE
 from redrive.runners.parcel import pack_head
 from redrive.runners.seat import Seat
+from redrive.runners.tempo import Tempo
 
-AHEAD = 0.005  # seconds' worth of jobs sent to a child: longer than a turn of the loop takes
-DEEPEST = 32
 SLOW = 0.05  # seconds after which a job is one that others should not wait behind
-
-# How much one run counts in the average. A slow one counts as barely slow, or the fast ones behind it would be taken
-# for slow for a long time.
-_WEIGHT = 0.05
-_SLOWEST = 4 * AHEAD
-
-_FASTEST = AHEAD / DEEPEST
+HOLDING = 0.01  # the same where a child is free to run them: longer than a busy machine keeps a process waiting
 
 _MOST_TRIED = 16  # children looked at for room, for one submission
 
@@ -33,16 +28,22 @@ class Crew:
     """The jobs that wait, and the children that are there for them.
 
     `unsendable` are jobs that no child can be given, with what came of them; whoever reports takes them from there.
+    `stacked` is called when a job was sent behind another.
     """
 
     def __init__(self) -> None:
         self.waiting: deque[Job] = deque()
         self.unsendable: list[Ended] = []
         self.whole = True  # whether the handler is given the message, or its body alone
-        self.depth = 1
+        self.tempo = Tempo()
+        self.stacked: Callable[[], None] = _nothing
         self._seats: deque[Seat] = deque()  # in turn
         self._idle: list[Seat] = []  # the last to have worked is the first to work: the others' memory stays shared
-        self._pace = AHEAD
+        self._latest: Seat | None = None  # to be given a job, or to answer one: it is awake
+
+    @property
+    def has_idle(self) -> bool:
+        return bool(self._idle)
 
     def join(self, seat: Seat, now: float) -> None:
         self._seats.append(seat)
@@ -72,33 +73,27 @@ class Crew:
         self.waiting.extendleft(reversed(jobs))
 
     def spread(self, now: float) -> None:
-        """Send what waits, to those who have nothing first."""
-        waiting, idle = self.waiting, self._idle
-        while waiting and idle:
-            seat = idle[-1]
-            room = self._send(seat, now)
-            if seat.jobs and not seat.leaving:
-                idle.pop()
-            if not room:
-                break
-        if waiting and self.depth > 1:
+        """Send what waits: with what another has just been sent, as long as that is little; then to the idle."""
+        latest = self._latest
+        if latest is not None and latest.jobs and now - latest.began < HOLDING:
+            self._fill(latest, self.tempo.together, now)
+        while self.waiting and self._idle:
+            seat = self._idle[-1]
+            self._fill(seat, self.tempo.together, now)
+            if not seat.jobs and not seat.leaving:
+                break  # there is no room for it anywhere
+            if not seat.leaving:
+                self._idle.pop()
+            self._latest = seat
+        if self.waiting and self.tempo.depth > 1:
             self._send_ahead(now)
 
     def feed(self, seat: Seat, now: float) -> None:
         """Give a child that is new, or has just answered, more, if there is more."""
-        while self.waiting and self._has_room(seat, now) and self._send(seat, now):
-            pass
+        self._latest = seat
+        self._fill(seat, self.tempo.depth, now)
         if not seat.jobs and not seat.leaving:
             self._idle.append(seat)
-
-    def learn(self, ended: list[Ended]) -> None:
-        """Set how much is sent ahead by how long jobs take."""
-        pace = self._pace
-        for one in ended:
-            seconds = one.seconds
-            pace += ((seconds if seconds < _SLOWEST else _SLOWEST) - pace) * _WEIGHT
-        self._pace = pace
-        self.depth = max(1, min(DEEPEST, int(AHEAD / max(pace, _FASTEST))))
 
     def _send_ahead(self, now: float) -> None:
         seats = self._seats
@@ -106,17 +101,25 @@ class Crew:
         for _ in range(min(len(seats), _MOST_TRIED)):
             seat = seats[0]
             seats.rotate(-1)
-            for _ in range(each):
-                if not (self.waiting and self._has_room(seat, now) and self._send(seat, now)):
-                    break
+            self._fill(seat, min(self.tempo.depth, len(seat.jobs) + each), now)
 
-    def _has_room(self, seat: Seat, now: float) -> bool:
-        """Say whether to send one more; a child whose job is slow gets none behind it."""
+    def _fill(self, seat: Seat, most: int, now: float) -> None:
+        """Send what waits until this child has so many, or there is no room."""
+        if not self._may_have_more(seat, now):
+            return
+        jobs, first = seat.jobs, seat.next
+        while self.waiting and len(jobs) < most and not seat.leaving and self._send(seat, now):
+            pass
+        if seat.next > first:
+            seat.channel.jobs.ring()
+            if len(jobs) > 1:
+                self.stacked()
+
+    def _may_have_more(self, seat: Seat, now: float) -> bool:
+        """Say whether to send more at all; a child whose job is slow gets none behind it."""
         if seat.leaving or seat.ended_at is not None:
             return False
-        if not seat.jobs:
-            return True
-        return len(seat.jobs) < self.depth and now - seat.began < SLOW and seat.condemned_at is None
+        return not seat.jobs or (now - seat.began < SLOW and seat.condemned_at is None)
 
     def _send(self, seat: Seat, now: float) -> bool:
         """Send the first job that waits, unless there is no room for it. It is gone from those that wait, or stays."""
@@ -149,3 +152,7 @@ class Crew:
 def _unpackable(error: Exception) -> Failed:
     problem = f"the message cannot be handed to another process: {type(error).__name__}: {error}"
     return Failed(problem, error_types=type_names(type(error)))
+
+
+def _nothing() -> None:
+    pass

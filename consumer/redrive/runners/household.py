@@ -84,7 +84,7 @@ class Household:
         ended = seat.hear(now)
         if ended:
             self._misfortunes = 0
-            self.crew.learn(ended)
+            self.crew.tempo.note(ended)
         if seat.garbled:
             self.end(seat, unheard())
         elif seat.untaken is not None:
@@ -153,7 +153,7 @@ class Household:
         seat.pid = pid
         if self._memory:
             seat.newborn_size = self._nursery.measure()
-        self._loop.watch(seat.channel.near.fileno(), partial(self.hear, seat))
+        self._loop.watch(seat.channel.answers.descriptor, partial(self.hear, seat))
         self.crew.join(seat, self._loop.now())
 
     def unborn(self, number: int, reason: str) -> None:
@@ -204,7 +204,7 @@ class Household:
             self._hire_later(_unmakeable(str(error)))
             return False
         self.seats[seat.number] = seat
-        self._nursery.ask(seat.number, seat.channel.far)
+        self._nursery.ask(seat.number, seat.channel)
         return True
 
     def _hire_later(self, problem: str) -> None:
@@ -237,7 +237,7 @@ class Household:
 
     def _close(self, seat: Seat) -> None:
         if seat.pid:
-            self._loop.unwatch(seat.channel.near.fileno())
+            self._loop.unwatch(seat.channel.answers.descriptor)
         seat.channel.close()
 
     def _is_out_of_memory(self) -> bool:

@@ -4,13 +4,13 @@ All of it happens in the thread of the loop, and that thread must last as long a
 zygote with the thread that started it.
 """
 
-import socket
 from collections import deque
 from datetime import timedelta
 from typing import Any, Protocol
 
 from redrive.handler import HandlerError
 from redrive.memory import resident
+from redrive.runners.channel import Channel
 from redrive.runners.lineage import kill_group
 from redrive.runners.orphans import Orphans
 from redrive.runners.spawned import Spawned
@@ -65,7 +65,7 @@ class Nursery:
         self._failures = 0
         self._timer: Timer | None = None  # for what comes next: giving up the import, or starting again
         self._pids: dict[int, int] = {}
-        self._wanted: deque[tuple[int, socket.socket]] = deque()
+        self._wanted: deque[tuple[int, Channel]] = deque()
         self._asked = 0
         self._dead: list[int] = []  # to be buried; the zygote has not been told
         self._burying = 0
@@ -87,9 +87,9 @@ class Nursery:
             raise
         self._watch(self._zygote)
 
-    def ask(self, seat: int, end: socket.socket) -> None:
-        """Ask for a child that talks by this end of a channel."""
-        self._wanted.append((seat, end))
+    def ask(self, seat: int, channel: Channel) -> None:
+        """Ask for a child that talks by this channel."""
+        self._wanted.append((seat, channel))
         self._ask_on()
 
     def measure(self) -> int:
@@ -140,8 +140,8 @@ class Nursery:
             del self._dead[0]
             self._burying += 1
         while zygote and self._wanted and self._asked < MOST_FORKS:
-            seat, end = self._wanted[0]
-            if not zygote.tell("fork", seat, give=[end]):
+            seat, channel = self._wanted[0]
+            if not zygote.tell("fork", seat, give=channel.theirs):
                 break
             self._wanted.popleft()
             self._asked += 1

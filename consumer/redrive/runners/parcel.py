@@ -8,7 +8,6 @@ calls nothing.
 
 import io
 import pickle
-from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -44,59 +43,71 @@ _story = quickly(Story)
 def pack_head(message: Message) -> bytes:
     """Pack all of a message but its body, which may be large and is bytes already."""
     story = message.story
-    told = None if story is FRESH else _change(_story_of(story), _STORY_TIMES, _flatten)
+    told = None if story is FRESH else _tell(story)
     properties = list(_properties_of(message.properties))
     headers = properties[_HEADERS]
-    flat = [name for name, value in headers.items() if type(value) in _TO_FLATTEN]
+    flat = [name for name, value in headers.items() if type(value) in _TO_FLATTEN] if headers else None
     if flat:
-        properties[_HEADERS] = {**headers, **{name: _flatten(headers[name]) for name in flat}}
-    return pickle.dumps((_message_of(message), _flatten(message.received_at), properties, flat, told), 5)
+        properties[_HEADERS] = headers = dict(headers)
+        for name in flat:
+            headers[name] = _flatten(headers[name])
+    return pickle.dumps((*_message_of(message), _flatten(message.received_at), properties, flat, told), 5)
 
 
 def unpack_message(head: bytes, body: bytes) -> Message:
     """Put a message together again; without a head it is for a handler that is given the body alone."""
     if not head:
-        return Message(
-            "", body, _NO_PROPERTIES, "", "", redelivered=False, received_at=_EPOCH, max_attempts=0, story=FRESH
-        )
-    (id_, exchange, key, redelivered, attempts), at, properties, flat, told = pickle.loads(head)  # noqa: S301
-    story = FRESH if told is None else _story(*_change(told, _STORY_TIMES, _restore))
-    headers = properties[_HEADERS]
-    for name in flat:
-        headers[name] = _restore(headers[name])
-    sent = _properties(*properties)
-    return _message(id_, body, sent, exchange, key, redelivered, _restore(at), attempts, story)
+        return _message("", body, _NO_PROPERTIES, "", "", False, _EPOCH, 0, FRESH)
+    id_, exchange, key, redelivered, attempts, at, properties, flat, told = pickle.loads(head)  # noqa: S301
+    if flat:
+        headers = properties[_HEADERS]
+        for name in flat:
+            headers[name] = _restore(headers[name])
+    story = FRESH if told is None else _hear(told)
+    return _message(id_, body, _properties(*properties), exchange, key, redelivered, _restore(at), attempts, story)
 
 
-def _change(values: Sequence[Any], places: Sequence[int], change: Callable[[Any], Any]) -> list[Any]:
-    changed = list(values)
-    for place in places:
-        changed[place] = change(changed[place])
-    return changed
+def _tell(story: Story) -> list[Any]:
+    told = list(_story_of(story))
+    for place in _STORY_TIMES:
+        if told[place] is not None:
+            told[place] = _flatten(told[place])
+    return told
+
+
+def _hear(told: list[Any]) -> Story:
+    for place in _STORY_TIMES:
+        if told[place] is not None:
+            told[place] = _restore(told[place])
+    return _story(*told)
 
 
 def _flatten(value: Any) -> Any:  # noqa: ANN401 - what a header may be
     """Make a tuple of each time, which no header is, in tables and arrays too."""
     kind = type(value)
-    if kind is dict:
-        return {name: _flatten(inner) if type(inner) in _TO_FLATTEN else inner for name, inner in value.items()}
-    if kind is list:
-        return [_flatten(inner) if type(inner) in _TO_FLATTEN else inner for inner in value]
-    if kind is datetime and value.tzinfo is UTC:
+    if kind is datetime:
+        if value.tzinfo is not UTC:
+            return value
         age = value - _EPOCH
         return age.days, age.seconds, age.microseconds
-    return value
+    if kind is dict:
+        return {name: _flatten(inner) if type(inner) in _TO_FLATTEN else inner for name, inner in value.items()}
+    return [_flatten(inner) if type(inner) in _TO_FLATTEN else inner for inner in value]
 
 
 def _restore(value: Any) -> Any:  # noqa: ANN401
     """Make times of tuples again."""
     kind = type(value)
-    if kind is dict:
-        return {name: _restore(inner) if type(inner) in _TO_RESTORE else inner for name, inner in value.items()}
-    if kind is list:
-        return [_restore(inner) if type(inner) in _TO_RESTORE else inner for inner in value]
     if kind is tuple:
         return _EPOCH + timedelta(*value)
+    if kind is dict:
+        for name, inner in value.items():
+            if type(inner) in _TO_RESTORE:
+                value[name] = _restore(inner)
+    elif kind is list:
+        for place, inner in enumerate(value):
+            if type(inner) in _TO_RESTORE:
+                value[place] = _restore(inner)
     return value
 
 

@@ -1,14 +1,15 @@
 """What is looked after from time to time while jobs run: their time, and the memory.
 
 There is one timer for all, so that a job costs none of its own. A job whose time is over is told to end, and its child
-is killed if it does not; one that is merely slow holds up nobody that was sent ahead behind it.
+is killed if it does not; one that is merely slow holds up nobody that was sent ahead behind it. As long as jobs stand
+behind others there is a second timer, which is quicker: a child that is free is not to be so for long.
 """
 
 from datetime import timedelta
 
 from redrive.memory import Memory, Reading, resident, resident_by_family
 from redrive.runners.attempts import time_out
-from redrive.runners.crew import SLOW
+from redrive.runners.crew import HOLDING, SLOW
 from redrive.runners.household import Household
 from redrive.runners.lineage import kill_family
 from redrive.runners.pressure import is_short, is_swollen, is_tight, is_worth_ending, next_look
@@ -35,8 +36,10 @@ class Rounds:
         self._memory_due = 0.0
         self._pace = min(PACE, self._seconds / 4)
         self._timer: Timer | None = None
+        self._quick: Timer | None = None
         self._quiet_looks = 0
         self._turn = 0
+        household.crew.stacked = self._look_soon
 
     def begin(self) -> None:
         self._quiet_looks = 0
@@ -44,9 +47,32 @@ class Rounds:
             self._timer = self._loop.later(self._pace, self._look)
 
     def stop(self) -> None:
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._quick):
+            if timer:
+                timer.cancel()
+        self._timer = self._quick = None
+
+    def _look_soon(self) -> None:
+        if self._quick is None:
+            self._quick = self._loop.later(HOLDING / 2, self._look_quickly)
+
+    def _look_quickly(self) -> None:
+        """Have those who are free run what stands behind a job that is slow."""
+        self._quick = None
+        stacked = [seat for seat in self._household.seats.values() if len(seat.jobs) > 1]
+        if stacked:
+            self._look_soon()
+        for seat in stacked:
+            if self._holds_up(seat):
+                self._household.hear(seat)  # it may have answered some before the slow one, and not rung for them
+            if self._holds_up(seat) and self._household.crew.has_idle:
+                self._household.crew.tempo.hesitate()
+                self._household.relieve(seat)
+
+    def _holds_up(self, seat: Seat) -> bool:
+        """Say whether jobs stand behind one that is slow."""
+        is_slow = self._is_here(seat) and len(seat.jobs) > 1 and self._loop.now() - seat.began > HOLDING
+        return is_slow and seat.condemned_at is None
 
     def _look(self) -> None:
         now = self._loop.now()
@@ -71,7 +97,12 @@ class Rounds:
         elif seat.garbled:
             self._household.end(seat, unheard())
         elif seat.jobs:
-            self._see_to_job(seat, now)
+            if now - seat.began > SLOW:
+                # Whether it rings or not, and heard us or not: a handler may have spoilt the bells.
+                seat.channel.jobs.ring()
+                self._household.hear(seat)
+            if self._is_here(seat) and seat.jobs:
+                self._see_to_job(seat, now)
 
     def _see_to_job(self, seat: Seat, now: float) -> None:
         if seat.condemned_at is not None:

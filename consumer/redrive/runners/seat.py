@@ -83,6 +83,7 @@ class Seat:
     def hear(self, now: float) -> list[Ended]:
         """Take all answers that are there. `garbled` when what came makes no sense: it is to be ended."""
         ended: list[Ended] = []
+        self.channel.answers.hush()  # before listening: what is answered after that rings anew
         hear, jobs = self.channel.hear, self.jobs
         try:
             while length := hear(_heard):

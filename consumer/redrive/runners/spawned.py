@@ -9,7 +9,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -82,10 +82,10 @@ class Spawned:
             return None
         return self.hear() or ["lost", self._how()]
 
-    def tell(self, *order: object, give: Iterable[socket.socket] = ()) -> bool:
+    def tell(self, *order: object, give: Sequence[int] = ()) -> bool:
         """Order something, and say whether it could be sent. That the zygote is gone is news, and comes as such."""
         try:
-            socket.send_fds(self.control, [json.dumps(order).encode()], [end.fileno() for end in give])
+            socket.send_fds(self.control, [json.dumps(order).encode()], give)
         except OSError:
             return False
         return True

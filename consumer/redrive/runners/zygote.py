@@ -3,7 +3,7 @@
 The worker itself has threads and connections, and must not fork. This one has nothing: it imports once, for all, and
 what it has imported is shared by all children. It talks with the worker in short messages of JSON, one a datagram:
 
-    from the worker:    ["fork", seat] with a descriptor, ["bury", pid], ["end"]
+    from the worker:    ["fork", seat] with three descriptors, ["bury", pid], ["end"]
     to the worker:      ["ready", takes_message] or ["failed", why], then
                         ["born", seat, pid], ["unborn", seat, why], ["died", seat, status], ["buried", pid]
 
@@ -29,13 +29,15 @@ from datetime import timedelta
 from typing import Any
 
 from redrive.handler import Handler, HandlerError, flush_streams, load_handler
-from redrive.runners.channel import DESCRIPTOR_SPACE, read_descriptor
+from redrive.runners.channel import read_descriptors
 from redrive.runners.child import live
 from redrive.runners.lineage import adopt_orphans, die_with, kill_descendants, kill_group
 
 LONGEST_ORDER = 65_536  # bytes
 _LONGEST_REASON = 4096  # characters
 
+_DESCRIPTORS = 3  # of a channel's far end
+_SPACE = socket.CMSG_SPACE(4 * _DESCRIPTORS)
 _HEAR = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 GRACE_AT_END = 1.0  # seconds for children to leave by themselves, with what they do at exit
@@ -91,36 +93,37 @@ class Zygote:
         self._tell("ready", handler.takes_message)
         return handler
 
-    def run(self) -> int | None:
-        """Do as told until the end; in a child, return the descriptor that it is to talk by."""
+    def run(self) -> list[int] | None:
+        """Do as told until the end; in a child, return the descriptors that it is to talk by."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
         while True:
             poll.poll()
             self._look()
-            order, descriptor = self._hear()
+            order, descriptors = self._hear()
             match order:
                 case ["fork", int(seat)]:
-                    if self._fork(seat, descriptor):
-                        return descriptor
+                    if self._fork(seat, descriptors):
+                        return descriptors
                 case ["bury", int(pid)]:
                     self._bury(pid)
                 case ["end"]:
                     return None
 
-    def _hear(self) -> tuple[Any, int]:
+    def _hear(self) -> tuple[Any, list[int]]:
         try:  # socket.recv_fds would do, if it did not ignore its flags
-            data, attached, _, _ = self._control.recvmsg(LONGEST_ORDER, DESCRIPTOR_SPACE, _HEAR)
+            data, attached, _, _ = self._control.recvmsg(LONGEST_ORDER, _SPACE, _HEAR)
         except BlockingIOError:
-            return None, -1
+            return None, []
         except ConnectionError:
             data, attached = b"", []  # the worker has died with news from us unread
-        return json.loads(data or b'["end"]'), read_descriptor(attached)
+        return json.loads(data or b'["end"]'), read_descriptors(attached)
 
-    def _fork(self, seat: int, descriptor: int) -> bool:
+    def _fork(self, seat: int, descriptors: list[int]) -> bool:
         """Fork, and say whether this is the child."""
-        if descriptor < 0:
+        if len(descriptors) < _DESCRIPTORS:
+            _close(descriptors)
             self._tell("unborn", seat, "the process that has imported the handler may have no more open files")
             return False
         flush_streams()  # what is in the buffers would be written by every child once more
@@ -128,13 +131,13 @@ class Zygote:
             pid = _fork_quietly()
         except OSError as error:
             self._tell("unborn", seat, str(error))
-            os.close(descriptor)
+            _close(descriptors)
             return False
         if pid == 0:
             self._be_nobody()
             return True
         self._children[pid] = seat
-        os.close(descriptor)
+        _close(descriptors)
         self._tell("born", seat, pid)
         return False
 
@@ -191,6 +194,11 @@ def _fork_quietly() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _find_dead() -> os.waitid_result | None:

@@ -232,7 +232,8 @@ def test_all_that_a_program_has_started_ends_with_it_when_its_time_is_over(tmp_p
     script = f"(trap '' TERM; echo $$ > {tmp_path}/pid; sleep 60) & trap '' TERM; sleep 60 & wait; wait"
     with shell(script, timeout=timedelta(seconds=1)) as bed:
         assert isinstance(bed.run(b"x")[0], TimedOut)
-        assert not [pid for pid in group_members(read_pid(tmp_path / "pid")) if is_alive(pid)]
+        # Killed they are; a busy machine takes a moment to be rid of them.
+        hold(lambda: not [pid for pid in group_members(read_pid(tmp_path / "pid")) if is_alive(pid)])
 
 
 def group_members(group):

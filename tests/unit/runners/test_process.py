@@ -141,7 +141,7 @@ def test_more_children_than_there_can_be_files_are_refused_in_one_sentence(files
     files(300, 400)
     with pytest.raises(HandlerError) as error, lay_bed(concurrency=100):
         pass
-    assert "worker.concurrency is too high: it needs 456 open files, and a process may have 400" in str(error.value)
+    assert "worker.concurrency is too high: it needs 656 open files, and a process may have 400" in str(error.value)
 
 
 def test_one_child_runs_jobs_in_the_order_in_which_they_came(tmp_path, monkeypatch):
@@ -155,9 +155,9 @@ def test_one_child_runs_jobs_in_the_order_in_which_they_came(tmp_path, monkeypat
 
 def test_fast_jobs_are_sent_ahead_and_slow_ones_are_not(bed):
     bed.run(*["succeed"] * 300)
-    assert bed.runner._household.crew.depth > 4
+    assert bed.runner._household.crew.tempo.depth > 4
     bed.run(*["work 0.02"] * 60)
-    assert bed.runner._household.crew.depth == 1
+    assert bed.runner._household.crew.tempo.depth == 1
 
 
 def test_slow_message_holds_up_nobody_while_a_child_is_free(bed, tmp_path):

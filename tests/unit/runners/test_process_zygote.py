@@ -53,7 +53,8 @@ def test_answer_that_was_given_before_the_zygote_died_counts(tmp_path):
         bed.run("succeed")
         (job,) = bed.submit("succeed")
         (seat,) = bed.runner._household.seats.values()
-        assert select.select([seat.channel.near], [], [], 20)[0]  # the loop does not turn, and has not heard it
+        bell = seat.channel.answers.descriptor
+        assert select.select([bell], [], [], 20)[0]  # the loop does not turn, and has not heard it
         os.kill(bed.zygote, signal.SIGKILL)
         bed.wait_for(job)
         assert bed.result_of(job) == Succeeded()
