@@ -8,7 +8,7 @@ waits; what changes with every message is a plain number until it is asked for. 
 handler registers there in this same process is served too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import assert_never
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Info, disable_created_metrics
@@ -62,6 +62,7 @@ class Metrics:
             "retry_lateness_seconds", "How long after its time a retry was delivered.", LATENESS_BUCKETS
         )
         self._in_flight = make.gauge("in_flight", "Messages handed to the handlers that have not ended.")
+        self._held = make.gauge("held", "Messages delivered to the worker that the broker has not heard back about.")
         self._unconfirmed = make.counters(
             "publish_unconfirmed_total", "Messages sent on that the broker did not take.", "reason", UNCONFIRMED
         )
@@ -114,6 +115,10 @@ class Metrics:
 
     def in_flight(self, count: int) -> None:
         self._in_flight.set(count)
+
+    def watch_held(self, count: Callable[[], int]) -> None:
+        """Have what is held counted when somebody asks for it: it changes with every message."""
+        self._held.set_function(count)
 
     def prefetch(self, count: int) -> None:
         self._prefetch.set(count)

@@ -91,6 +91,7 @@ class Worker:
             pod=pod,
             finished=self._finished,
         )
+        metrics.watch_held(lambda: self._runtime.held)
         health = Health(
             turned_at=lambda: self._loop.last_turn,
             waits_for=self._waits_for,

@@ -190,6 +190,15 @@ def test_gauges_show_what_they_were_told_last(metrics):
     assert value(metrics, "prefetch") == 24
 
 
+def test_what_is_held_is_counted_when_somebody_asks(metrics):
+    held = [1, 2]
+    assert value(metrics, "held") == 0
+    metrics.watch_held(lambda: len(held))
+    assert value(metrics, "held") == 2
+    held.clear()
+    assert value(metrics, "held") == 0
+
+
 def test_scraper_that_asks_for_openmetrics_gets_it(metrics):
     metrics.settled(Done())
     exposition = metrics.expose(OPENMETRICS)

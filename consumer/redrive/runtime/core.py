@@ -103,6 +103,11 @@ class Runtime:
         """How many messages the handlers have."""
         return self._tries.running
 
+    @property
+    def held(self) -> int:
+        """How many deliveries the broker has not heard back about: those of the handlers, before them and after."""
+        return self._settling.unheard
+
     def drain(self, exit_code: int = 0) -> None:
         """Take nothing more, give back what has not begun, finish what has, and say so."""
         if self._drain is not None:
@@ -207,7 +212,7 @@ class Runtime:
         redelivered = message.redelivered
         if is_expired(message, now):
             self._decide(held, Expired())
-        elif message.story.suspect and redelivered:
+        elif message.story.suspect and redelivered and not self._was_sent_round(held):
             self._decide(held, _DIED_ALONE)
         elif message.story.suspect:
             self._isolate(held)
@@ -220,6 +225,9 @@ class Runtime:
             self._gate.note_innocent()
             self._ready.append(held)
             self._dispatch_soon()
+
+    def _was_sent_round(self, held: Held) -> bool:
+        return self._recall.find_sent_round(held.delivery, self._loop.now()) is not None
 
     # Running.
 

@@ -11,8 +11,13 @@ AHEAD_SECONDS = 0.2
 MOST_AHEAD = 500
 MOST_BYTES = 16 * 1024 * 1024
 
-# The share of a new measurement in what is known.
-_WEIGHT = 0.1
+# The share of a new measurement in what is known, at least; of the first ones the plain average is known. Where fast
+# and slow messages come mixed, a larger one has the prefetch go up and down all the time, and each time the consumer is
+# cancelled: what it holds in that moment is stranded if its node of the broker is lost (before RabbitMQ 4.3). Who
+# becomes slow is noticed soon all the same, for a long time weighs much in an average.
+_WEIGHT = 0.005
+# Large messages must be noticed at once: they cost memory.
+_SIZE_WEIGHT = 0.1
 
 
 @dataclass(slots=True)
@@ -21,12 +26,15 @@ class Pace:
 
     seconds: float | None = None
     bytes: float = 0.0
+    _runs: int = 0
 
     def note_run(self, seconds: float) -> None:
-        self.seconds = seconds if self.seconds is None else self.seconds + _WEIGHT * (seconds - self.seconds)
+        self._runs += 1
+        known = seconds if self.seconds is None else self.seconds
+        self.seconds = known + max(_WEIGHT, 1 / self._runs) * (seconds - known)
 
     def note_size(self, size: int) -> None:
-        self.bytes += _WEIGHT * (size - self.bytes)
+        self.bytes += _SIZE_WEIGHT * (size - self.bytes)
 
 
 def choose_prefetch(concurrency: int, pace: Pace) -> int:

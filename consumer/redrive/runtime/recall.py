@@ -5,7 +5,8 @@ done. A message is known again only by an equal one: the same id, body, properti
 nobody could say which is which, so it does no harm that nobody can; each one remembered stands for one that comes back.
 
 A suspect is remembered even when it has been acknowledged: a broker that takes it back in that very moment, because it
-ran for too long or the connection breaks, would have it look as if we had died of it.
+ran for too long or the connection breaks, would have it look as if we had died of it. That goes for one that was sent
+round, too: there are then two of it that nobody can tell from each other, so both are run, and neither is accused.
 
 It is remembered for a few minutes. What comes back does so as soon as the broker notices; an equal message that comes
 much later is one that was published again, by somebody who wants it to be run again.
@@ -57,7 +58,7 @@ class Recall:
         What has no id of its publisher's cannot be known again.
         """
         key = _key(held.delivery)
-        if key is None or held.is_gone:
+        if key is None or (held.is_gone and not held.message.story.suspect):
             return
         self._forget(held)  # twice, and two redeliveries would be taken for it
         if since is not None:
@@ -77,11 +78,18 @@ class Recall:
 
     def find(self, delivery: Delivery, now: float) -> Held | None:
         """Give the one that this is a redelivery of, and remember it no longer."""
+        return self._find(delivery, now, is_gone=False)
+
+    def find_sent_round(self, delivery: Delivery, now: float) -> Held | None:
+        """Give the suspect that this may be, though we sent it round, or may be what we sent; remember it no longer."""
+        return self._find(delivery, now, is_gone=True)
+
+    def _find(self, delivery: Delivery, now: float, *, is_gone: bool) -> Held | None:
         key = _key(delivery)
         for memory in self._known.get(key, []) if key is not None else []:
             held = memory.held
             is_late = memory.until is not None and memory.until < now
-            if not is_late and not held.is_gone and _is_same(held.delivery, delivery):
+            if not is_late and held.is_gone is is_gone and _is_same(held.delivery, delivery):
                 self._forget(held)
                 return held
         return None

@@ -68,6 +68,11 @@ class Settling:
     def held(self) -> int:
         return sum(len(book.held) for book in self._books.values())
 
+    @property
+    def unheard(self) -> int:
+        """How many deliveries the broker has not heard back about. It may be asked for from any thread."""
+        return sum(len(book.held) + book.pending for book in list(self._books.values()))
+
     def expect(self, prefetch: int, *, ahead: int) -> None:
         """Be told how many may be unacknowledged, and how many of them ahead of the handlers.
 

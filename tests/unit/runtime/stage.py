@@ -113,10 +113,8 @@ class Stage:
         self.runner.submit = lambda *_: None
 
     def publish(self, *ids, redelivered=False, **headers):
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
         for name in ids:
-            properties = Properties(message_id=name, headers=named)
-            self.vhost.arrive(Stored("", "orders", name.encode(), properties, redelivered))
+            self.vhost.arrive(make_stored(name, redelivered=redelivered, **headers))
         self.loop.settle()
 
     def end(self, result, *ids):
@@ -161,3 +159,9 @@ class Stage:
 
     def stories(self):
         return {stored.properties.message_id: read_story(stored.properties.headers) for stored in self.vhost.ready}
+
+
+def make_stored(name, *, redelivered=False, **headers):
+    """Make a message as it lies in the work queue."""
+    named = {header.replace("_", "-"): value for header, value in headers.items()}
+    return Stored("", "orders", name.encode(), Properties(message_id=name, headers=named), redelivered)

@@ -10,7 +10,7 @@ from redrive.runtime.ports import Refusal
 from redrive.story import read_story
 from redrive.testing.vhost import Stored
 
-from .stage import FAILED, Stage
+from .stage import FAILED, Stage, make_stored
 
 KILLED = Crashed("the process was ended by SIGKILL", alone=True)
 
@@ -508,6 +508,32 @@ def test_suspect_that_the_broker_takes_back_when_it_was_just_acknowledged_did_no
     stage.connect()
     assert (stage.unacked, stage.waiting, stage.vhost.sleeping) == ([], [], 0)
     assert len(stage.runner.began) == 1
+
+
+@pytest.mark.parametrize("fault", ["cancel", "break"])
+def test_suspect_that_the_broker_takes_back_when_it_was_just_sent_round_did_not_kill_us(stage, fault):
+    stage.publish("odd", "odder", redrive_suspect=True)
+    assert (stage.unacked, stage.waiting) == (["odd"], ["odder"])
+    stage.vhost.give_back([make_stored("odder", redrive_suspect=True)])  # the acknowledgement came too late
+    if fault == "cancel":
+        stage.cancel(takes_back=True)
+    else:
+        stage.break_connection()
+    stage.connect()
+    for _ in range(4):
+        stage.succeed()
+    assert (stage.dead, stage.unacked, stage.waiting, stage.vhost.sleeping) == ([], [], [], 0)
+    assert [name for name, *_ in stage.runner.began] == ["odd", "odder", "odder"]
+
+
+def test_suspect_that_was_sent_round_and_kills_its_worker_is_counted():
+    stage = Stage()
+    stage.publish("odd", "odder", redrive_suspect=True)
+    stage.succeed("odd")
+    assert stage.runner.running_ids() == ["odder"]
+    stage.kill()
+    stage.start()
+    assert (stage.runner.began, stage.vhost.sleeping) == ([], 1)
 
 
 def test_suspect_like_one_that_we_had_is_its_own_after_a_while(stage):

@@ -1,5 +1,7 @@
 """How many messages are asked for ahead."""
 
+from random import Random
+
 import pytest
 
 from redrive.runtime.prefetch import MOST_AHEAD, Pace, choose_prefetch, is_worth_changing
@@ -7,8 +9,8 @@ from redrive.runtime.prefetch import MOST_AHEAD, Pace, choose_prefetch, is_worth
 
 def pace(seconds, size=1000):
     measured = Pace()
-    measured.note_run(seconds)
     for _ in range(100):
+        measured.note_run(seconds)
         measured.note_size(size)
     return measured
 
@@ -36,6 +38,39 @@ def test_one_slow_message_among_fast_ones_changes_little():
     measured = pace(0.001)
     measured.note_run(0.01)
     assert not is_worth_changing(choose_prefetch(4, pace(0.001)), choose_prefetch(4, measured))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_prefetch_stays_where_it_is_while_fast_and_slow_messages_come_mixed(seed):
+    chance = Random(seed)  # noqa: S311 - nothing secret
+    measured, current, changes = Pace(), choose_prefetch(4, Pace()), 0
+    for number in range(10_000):
+        measured.note_run(0.3 if chance.random() < 0.1 else 0.002)
+        if number % 25 == 0 and is_worth_changing(current, wanted := choose_prefetch(4, measured)):
+            current, changes = wanted, changes + 1
+    assert changes <= 5
+    assert 4 + 10 < current < 4 + 60  # as much as is run in a fifth of a second is 4 + 25
+
+
+def test_handler_that_becomes_slow_soon_holds_little():
+    measured = pace(0.001)
+    for _ in range(4):  # one round of its handlers
+        measured.note_run(30.0)
+    assert choose_prefetch(4, measured) <= 5
+
+
+def test_handler_that_becomes_fast_has_more_after_some_hundred_messages():
+    measured = pace(1.0)
+    for _ in range(1000):
+        measured.note_run(0.001)
+    assert choose_prefetch(4, measured) > 50
+
+
+def test_slow_first_runs_are_soon_forgotten():
+    measured = Pace()
+    for seconds in [0.1] * 4 + [0.001] * 250:
+        measured.note_run(seconds)
+    assert choose_prefetch(4, measured) > 200
 
 
 @pytest.mark.parametrize(
