@@ -32,6 +32,8 @@ ORPHANS = "redrive.orphans"
 # early, and as many at the orphans would destroy them. `-1` means something else on every version, so: huge.
 DELIVERY_LIMIT = 1_000_000
 
+ORPHANS_QUEUE = Queue(ORPHANS, freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}))
+
 
 class LadderError(RedriveError):
     """A delay or an address that no routing key can hold."""
@@ -155,7 +157,7 @@ def _weight(place: int) -> int:
 def _plan_arrival() -> Iterator[Element]:
     """The end of the ladder comes first: what leaves a rung must find it."""
     yield Exchange(ORPHANS, "fanout")
-    yield Queue(ORPHANS, freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}))
+    yield ORPHANS_QUEUE
     yield Binding(ORPHANS, ORPHANS, "queue", "")
     yield Exchange(DELIVERY, arguments=_TO_ORPHANS)
 

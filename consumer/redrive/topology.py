@@ -115,7 +115,9 @@ def work_queue(wanted: Wanted) -> Queue:
 
 
 def dead_queue(queue: str) -> Queue:
-    return Queue(dead_queue_name(queue), freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}))
+    """Plan a queue that refuses what does not fit into it: by a limit that somebody set, it would drop the oldest."""
+    refusing: dict[str, str | int] = {"x-overflow": "reject-publish", "x-delivery-limit": DELIVERY_LIMIT}
+    return Queue(dead_queue_name(queue), freeze({"x-queue-type": "quorum", **refusing}))
 
 
 def dead_queue_name(queue: str) -> str:

@@ -17,6 +17,7 @@ from redrive.topology import (
     OWNER,
     Owner,
     Wanted,
+    dead_queue,
     dead_queue_name,
     exactly,
     mark,
@@ -66,6 +67,14 @@ def test_work_queue_is_as_the_contract_says():
         "x-dead-letter-exchange": "redrive.dead",
         "x-dead-letter-routing-key": "shop/orders",
         "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+        "x-delivery-limit": 1_000_000,
+    }
+
+
+def test_dead_queue_refuses_what_does_not_fit_instead_of_dropping_the_oldest():
+    assert dict(dead_queue("orders").arguments) == {
+        "x-queue-type": "quorum",
         "x-overflow": "reject-publish",
         "x-delivery-limit": 1_000_000,
     }
