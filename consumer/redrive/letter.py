@@ -6,8 +6,8 @@ its time to live, a plain reject) and is read from the newest entry of `x-death`
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from redrive.clip import clip_head, clip_tail
 from redrive.outcome import DeadReason
@@ -24,7 +24,10 @@ DEATH_HEADERS = frozenset({DEAD_REASON, DEAD_AT, TRACE, FINGERPRINT, POD})
 
 LONGEST_TRACE = 8192  # bytes
 
-_REASONS = frozenset(DeadReason)
+# The clocks of two machines differ by less than this.
+MOST_AHEAD = timedelta(minutes=5)
+
+_REASONS = {str(reason): reason for reason in DeadReason}
 _BROKERS_REASONS = {
     "delivery_limit": DeadReason.CRASHED,
     "expired": DeadReason.EXPIRED,
@@ -57,7 +60,7 @@ class BrokerDeath:
 def read_death(headers: Mapping[str, object]) -> Death:
     read = HeaderReader(headers)
     reason = read.text(DEAD_REASON)
-    known = DeadReason(reason) if reason in _REASONS else None
+    known = None if reason is None else _REASONS.get(reason)
     if reason is not None and known is None:
         read.clamped.append(DEAD_REASON)
     broker = BrokerDeath() if known else read_broker_death(headers)
@@ -69,6 +72,20 @@ def read_death(headers: Mapping[str, object]) -> Death:
         pod=read.text(POD),
         clamped=tuple(read.clamped),
     )
+
+
+def read_reason(headers: Mapping[str, object]) -> DeadReason | None:
+    """Read only why, as `read_death` does."""
+    reason = headers.get(DEAD_REASON)
+    known = _REASONS.get(reason) if isinstance(reason, str) else None
+    return known or _BROKERS_REASONS.get(read_broker_death(headers).reason or "")
+
+
+def not_ahead(death: Death, now: datetime) -> Death:
+    """Have nobody die later than now, whatever a header says, unless by a clock that is a little ahead of ours."""
+    if death.at is None or death.at - now <= MOST_AHEAD:
+        return death
+    return replace(death, at=now, clamped=(*death.clamped, DEAD_AT))
 
 
 def read_broker_death(headers: Mapping[str, object]) -> BrokerDeath:

@@ -1,7 +1,9 @@
 """The two doors to RabbitMQ: what goes wrong there comes out as our errors, and without secrets."""
 
+import threading
 import time
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -184,3 +186,43 @@ def test_consumer_waits_for_messages_longer_than_for_answers(amqp, monkeypatch):
     consuming = amqp.consume("orders", prefetch=1, patience=0.5)
     assert [next(consuming) for _ in range(3)] == [None] * 3
     amqp.cancel()
+
+
+def test_taking_from_a_queue_that_is_deleted_is_told(amqp, vhost):
+    amqp.declare(Queue("orders", QUORUM))
+
+    def delete():
+        with Amqp([parse_amqp_url(vhost.amqp_url)]) as other:
+            other.delete_queue("orders")
+
+    deleting = threading.Timer(0.5, delete)
+    deleting.start()
+    with pytest.raises(Unreachable, match="cancelled the consumer"):
+        amqp.take("orders", at_most=1, patience=30)
+    deleting.join()
+
+
+def test_fewer_are_taken_when_no_more_come_and_nothing_is_lost_between_two_takes(amqp):
+    amqp.declare(Queue("orders", QUORUM))
+    for number in range(5):
+        amqp.publish("", "orders", b"%d" % number, Properties())
+    first = amqp.take("orders", at_most=2, patience=5)
+    begun = time.monotonic()
+    rest = amqp.take("orders", at_most=10, patience=0.5)
+    assert 0.5 <= time.monotonic() - begun < 3
+    assert [int(one.body) for one in (*first, *rest)] == list(range(5))
+    amqp.give_back("orders", [[one.tag for one in first], [one.tag for one in rest]])
+    consumed = list(islice(amqp.consume("orders", prefetch=10, patience=5), 5))  # by the channel that took
+    assert [int(one.body) for one in consumed] == list(range(5))
+
+
+def test_channel_that_is_closed_leaves_nobody_to_take_what_comes_by_its_number(amqp):
+    amqp.declare(Queue("orders", QUORUM))
+    amqp.publish("", "orders", b"m", Properties())
+    assert amqp.take("orders", at_most=1, patience=5)
+    amqp.ack(99)  # the broker closes the channel for it
+    amqp.wait(0.5)
+    [refusal] = amqp.publish_several([("", "nowhere", b"returned", Properties())])  # comes back by that number
+    assert refusal.kind != "refused"
+    [again] = amqp.take("orders", at_most=1, patience=5)
+    assert (again.body, again.redelivered) == (b"m", True)

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from redrive import orphans
 from redrive.amqp import Amqp
 from redrive.endpoints import parse_amqp_url
 from redrive.errors import AccessRefused, Conflict, Unreachable
 from redrive.ladder import DELIVERY, ORPHANS, RETRY, delivery_binding, routing_key
-from redrive.orphans import reclaim
+from redrive.letters import looking
+from redrive.orphans import Reclaimed, reclaim
 from redrive.properties import Properties
 from redrive.provision import ensure
 from redrive.topology import Owner, Wanted
@@ -61,7 +61,7 @@ def test_orphans_of_a_living_consumer_come_home_in_their_order(ready):
 
 
 def test_nothing_to_do_is_done_at_once(ready):
-    assert reclaim(ready, HOMES, most=MOST) == orphans.Reclaimed({}, 0)
+    assert reclaim(ready, HOMES, most=MOST) == Reclaimed({}, 0)
 
 
 def test_sleeper_of_a_deleted_queue_comes_home_to_the_one_made_again(ready, management):
@@ -107,7 +107,7 @@ def test_ours_among_others_leave_them_in_their_order_look_after_look(ready):
     assert reclaim(ready, HOMES, most=MOST).put_back == {"shop/orders": 40}
     for _ in range(3):
         settled(ready, 80)
-        assert reclaim(ready, HOMES, most=MOST) == orphans.Reclaimed({}, 80)
+        assert reclaim(ready, HOMES, most=MOST) == Reclaimed({}, 80)
     settled(ready, 80)
     expected = [number for number in range(120) if number % 3]
     assert [int(one.body) for one in bodies(ready, ORPHANS)] == expected
@@ -124,7 +124,7 @@ def test_no_more_are_looked_at_than_asked_for(ready):
 def test_look_at_some_leaves_them_in_front_of_the_rest(ready):
     for number in range(100):
         orphan(ready, b"%d" % number, "shop/gone")
-    assert reclaim(ready, HOMES, most=50) == orphans.Reclaimed({}, 100, unseen=50)
+    assert reclaim(ready, HOMES, most=50) == Reclaimed({}, 100, unseen=50)
     settled(ready, 100)
     assert [int(one.body) for one in bodies(ready, ORPHANS)] == list(range(100))
 
@@ -132,7 +132,7 @@ def test_look_at_some_leaves_them_in_front_of_the_rest(ready):
 def test_orphan_without_a_readable_key_stays(ready):
     for key in ("nonsense", "1.2.3.shop/orders", "g.0.0.0.0.shop/orders"):
         ready.publish(ORPHANS, key, b"m", Properties(delivery_mode=2))
-    assert reclaim(ready, HOMES, most=MOST) == orphans.Reclaimed({}, 3)
+    assert reclaim(ready, HOMES, most=MOST) == Reclaimed({}, 3)
     settled(ready, 3)
 
 
@@ -155,7 +155,8 @@ def test_orphans_whose_queue_is_not_there_stay_and_hold_up_nobody(ready):
 
 
 def test_large_orphans_are_taken_few_at_a_time(ready, monkeypatch):
-    monkeypatch.setattr(orphans, "WINDOW_BYTES", 4096)
+    monkeypatch.setattr(looking, "FIRST_WINDOW", 8)
+    monkeypatch.setattr(looking, "WINDOW_BYTES", 4096)
     for number in range(30):
         orphan(ready, b"%01000d" % number)
     asked = []
@@ -165,12 +166,32 @@ def test_large_orphans_are_taken_few_at_a_time(ready, monkeypatch):
     assert asked == [8, 4, 4, 4, 4, 4, 2]
 
 
+def test_large_orphans_behind_small_ones_are_not_all_in_memory_at_once(ready, monkeypatch):
+    """What is taken next is chosen by those before: hundreds of the largest came at once behind some small ones."""
+    monkeypatch.setattr(looking, "MOST_BYTES", 50_000)
+    for number in range(60):
+        orphan(ready, b"%d" % number)
+    for number in range(40):
+        orphan(ready, b"%010000d" % number)
+    sizes = []
+    take = ready.take
+
+    def measured(*args, **more):
+        taken = take(*args, **more)
+        sizes.append(sum(len(delivery.body) for delivery in taken))
+        return taken
+
+    monkeypatch.setattr(ready, "take", measured)
+    assert reclaim(ready, HOMES, most=MOST).put_back == {"shop/orders": 100}
+    assert max(sizes) <= 60_000
+
+
 class Dying(Amqp):
     """Loses its connection where a crash hurts most: the queue has the message, and the orphans still have it."""
 
-    def ack(self, tag):
+    def ack_several(self, tags, **more):
         self.close()
-        super().ack(tag)
+        super().ack_several(tags, **more)
 
 
 def test_crash_between_confirm_and_ack_doubles_a_message_and_loses_none(ready, vhost):

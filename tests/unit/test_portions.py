@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redrive.amqp.portions import PORTION, PORTIONS, plan_portions
+from redrive.amqp.homing import NAP_SECONDS, Homing
+from redrive.amqp.portions import MOST_FLYING, PORTION, PORTIONS, plan_portions
 
 
 @given(st.lists(st.integers(0, 700), max_size=12))
@@ -21,3 +22,54 @@ def test_portions_give_back_everything_in_order_and_never_too_much_at_once(sizes
             assert not any(before < end < last for end in ends), "of two takes"
             before = last
     assert before == tag
+
+
+class Queue:
+    """A queue to which messages are on their way; with each nap some of them arrive."""
+
+    def __init__(self, *, ready=0, speed=40, others=0):
+        self.ready, self.flying, self.seconds = ready, 0, 0.0
+        self.most_flying = 0
+        self._speed, self._others = speed, others
+
+    def count(self):
+        return self.ready
+
+    def nap(self, seconds):
+        self.seconds += seconds
+        naps = round(seconds / NAP_SECONDS)
+        arrived = min(self._speed * naps, self.flying)
+        self.flying -= arrived
+        self.ready += arrived + self._others * naps
+
+    def send(self, count):
+        self.flying += count
+        self.most_flying = max(self.most_flying, self.flying)
+
+
+def give_back(queue, count):
+    homing = Homing(queue.count, queue.nap, clock=lambda: queue.seconds)
+    for together in plan_portions([range(1, count + 1)]):
+        homing.make_room(together.count)
+        queue.send(together.count)
+    homing.wait_for_all()
+
+
+@given(ready=st.integers(0, 5000), speed=st.integers(1, 600), count=st.integers(0, 9000))
+def test_no_more_are_on_their_way_than_a_queue_keeps_in_order_and_all_arrive(ready, speed, count):
+    queue = Queue(ready=ready, speed=speed)
+    give_back(queue, count)
+    assert queue.most_flying <= MOST_FLYING
+    assert (queue.ready, queue.flying) == (ready + count, 0)
+
+
+def test_a_few_messages_of_others_that_arrive_meanwhile_are_not_taken_for_ours_for_ever():
+    queue = Queue(others=2)
+    give_back(queue, 50_000)
+    assert queue.most_flying <= 2 * MOST_FLYING
+
+
+def test_messages_that_somebody_takes_as_they_come_are_not_waited_for_again_and_again():
+    queue = Queue(speed=0)
+    give_back(queue, 5000)
+    assert 2 <= queue.seconds < 2.1

@@ -11,7 +11,6 @@ confirms nothing. Errors are ours, and hold no password.
 
 import math
 import ssl
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -25,8 +24,11 @@ from pika.adapters.utils import connection_workflow as workflow
 
 from redrive import errors
 from redrive.amqp.batch import BatchPublisher, Sending
-from redrive.amqp.frames import encode_ack
-from redrive.amqp.portions import GIVING_BACK_SECONDS, plan_portions
+from redrive.amqp.connection import Reader, send_at_once
+from redrive.amqp.frames import encode_ack, encode_nack
+from redrive.amqp.homing import Homing
+from redrive.amqp.portions import plan_portions
+from redrive.amqp.taking import Taking
 from redrive.amqp.wire import connection_parameters, explain, read_delivery, to_pika
 from redrive.delivery import Delivery
 from redrive.elements import Binding, Exchange, Queue
@@ -58,7 +60,8 @@ class Amqp:
         self._vhost = endpoints[0].vhost if endpoints else ""
         with self._translated("connecting"):
             parameters = [connection_parameters(endpoint, tls, name) for endpoint in endpoints]
-            self._connection = pika.BlockingConnection(parameters)
+            self._connection = pika.BlockingConnection(parameters, _impl_class=Reader)
+        self._connection._impl.read_more_at_once()
         self._channels: dict[str, Any] = {}
         self._batches = BatchPublisher(self._connection, frame_max=self.frame_max)
 
@@ -153,6 +156,7 @@ class Amqp:
         `by`, here and below, names the channel: a tag means something on its own one only.
         """
         with self._lasting_channel(by, f"consuming from {queue!r}") as channel:
+            self._connection._impl.intake.forget(channel.channel_number)  # what was taken by it before
             with self._in_time(ANSWER_SECONDS):
                 channel.basic_qos(prefetch_count=prefetch)
             messages = channel.consume(queue, inactivity_timeout=patience)
@@ -160,8 +164,7 @@ class Amqp:
                 first = list(islice(messages, 1))
             for method, properties, body in chain(first, messages):
                 yield None if method is None else read_delivery(method, properties, body)
-        # The library ends its loop in silence when the broker cancels the consumer.
-        raise errors.Unreachable(f"the broker cancelled the consumer of queue {queue!r}: was the queue deleted?")
+        raise _cancelled(queue)  # the library ends its loop in silence then
 
     def take(
         self, queue: str, *, at_most: int, patience: float, most_bytes: float = math.inf, by: str = CONSUMING
@@ -171,49 +174,29 @@ class Amqp:
         They are held until they are settled, so that the next call takes those behind them. What comes when their
         bodies have reached `most_bytes` is given back at once: it is on its way already, and must not fill the memory.
         """
-        taken: list[Delivery] = []
-        beyond: list[int] = []
-        size = 0
-        for delivery in self.consume(queue, prefetch=at_most, patience=patience, by=by):
-            if delivery is not None and size < most_bytes:
-                taken.append(delivery)
-                size += len(delivery.body)
-            elif delivery is not None:
-                beyond.append(delivery.tag)
-            if delivery is None or len(taken) + len(beyond) == at_most:
-                break
-        self.cancel(by=by)
-        self._give_back_each(beyond, by)
-        return taken
-
-    def _give_back_each(self, tags: Sequence[int], by: str) -> None:
-        """Give these back, and none that is older and held."""
-        if tags:
-            with self._fetching("giving back", by) as channel:
-                for tag in tags:
-                    channel.basic_nack(tag, multiple=False, requeue=True)
+        with self._lasting_channel(by, f"consuming from {queue!r}") as channel:
+            taking = Taking(self._connection, channel, at_most=at_most, most_bytes=most_bytes)
+            with self._in_time(ANSWER_SECONDS):
+                taking.begin(queue)
+            taking.wait(patience)
+            if taking.is_cancelled:
+                raise _cancelled(queue)
+            with self._in_time(ANSWER_SECONDS):
+                taking.end()
+        return taking.taken
 
     def give_back(self, queue: str, takes: Sequence[Sequence[int]], *, by: str = CONSUMING) -> None:
         """Give back what is held of each `take`, in its order; `takes` are all that are held, the oldest first.
 
-        After some it is waited until the queue has them, unless somebody takes them meanwhile; see `portions`.
+        It is waited for those that are on their way, unless somebody takes them meanwhile; see `portions`.
         """
-        is_alone = True
+        homing = Homing(lambda: self.count_ready(queue) or 0, self.wait)
         for together in plan_portions(takes):
+            homing.make_room(together.count)
             with self._fetching("giving back", by) as channel:
-                ready = int(channel.queue_declare(queue, passive=True).method.message_count)
-                for last in together.lasts:
-                    channel.basic_nack(last, multiple=True, requeue=True)
-            is_alone = is_alone and self._grows_to(queue, ready + together.count)
-
-    def _grows_to(self, queue: str, count: int) -> bool:
-        """Wait until so many are ready; False when it takes too long, because somebody takes them."""
-        end = time.monotonic() + GIVING_BACK_SECONDS
-        while (self.count_ready(queue) or 0) < count:
-            if time.monotonic() > end:
-                return False
-            self.wait(0.002)
-        return True
+                frames = [encode_nack(channel.channel_number, last, multiple=True) for last in together.lasts]
+                send_at_once(self._connection, frames)
+        homing.wait_for_all()
 
     def cancel(self, *, by: str = CONSUMING) -> None:
         """Stop consuming, and give back what was fetched and not handed out."""
@@ -228,8 +211,7 @@ class Amqp:
         """Acknowledge each of these, and no other; written at once, for one by one is slow."""
         with self._fetching("acknowledging", by) as channel:
             frames = [encode_ack(channel.channel_number, tag, multiple=False) for tag in tags]
-            self._connection._impl._output_marshaled_frames([b"".join(frames)] if frames else [])
-            self._connection._flush_output()
+            send_at_once(self._connection, frames)
 
     def reject(self, tag: int, *, requeue: bool) -> None:
         """Give a message back, or else have the broker dead-letter it."""
@@ -246,6 +228,7 @@ class Amqp:
     def close(self) -> None:
         with suppress(foreign.AMQPError):
             if self._connection.is_open:
+                self._connection._impl.intake.tell_nobody()
                 with self._in_time(CLOSE_SECONDS):
                     self._connection.close()
 
@@ -271,9 +254,14 @@ class Amqp:
         channel = self._channels.get(purpose)
         if channel is None or channel.is_closed:
             channel = self._channels[purpose] = self._connection.channel()
+            channel._impl.add_on_close_callback(self._forget)
             if purpose == "publish":
                 channel.confirm_delivery()
         return channel
+
+    def _forget(self, channel: Any, _reason: object) -> None:  # noqa: ANN401
+        """Take no more by a channel that is closed: its number may be another's next."""
+        self._connection._impl.intake.forget(channel.channel_number)
 
     @contextmanager
     def _in_time(self, seconds: float) -> Iterator[None]:
@@ -320,3 +308,7 @@ class Amqp:
             raise errors.BrokerError(f"{doing}: something in it cannot be encoded ({type(error).__name__})") from error
         except foreign.AMQPError as error:
             raise errors.BrokerError(f"{doing}: {type(error).__name__}") from error
+
+
+def _cancelled(queue: str) -> errors.Unreachable:
+    return errors.Unreachable(f"the broker cancelled the consumer of queue {queue!r}: was the queue deleted?")

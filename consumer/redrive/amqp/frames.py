@@ -16,6 +16,8 @@ _PUBLISH = struct.pack(">HHH", 60, 40, 0)  # basic.publish, and a field that nob
 _MANDATORY = b"\x01"
 _CONTENT = struct.Struct(">HHQH")  # class, weight, size of the body, and which properties there are
 _ACK = struct.Struct(">HHQ?")
+_NACK = struct.Struct(">HHQB")
+_REQUEUE = 2  # a bit beside that of `multiple`
 _BASIC = 60
 _OVERHEAD = _FRAME.size + len(_END)
 
@@ -46,6 +48,11 @@ def encode_publish(channel: int, outgoing: Outgoing, frame_max: int) -> list[byt
 
 def encode_ack(channel: int, tag: int, *, multiple: bool) -> bytes:
     return _frame(_METHOD, channel, _ACK.pack(_BASIC, 80, tag, multiple))
+
+
+def encode_nack(channel: int, tag: int, *, multiple: bool) -> bytes:
+    """Write that a message, or with `multiple` also every older one that is held, is given back to its queue."""
+    return _frame(_METHOD, channel, _NACK.pack(_BASIC, 120, tag, _REQUEUE | multiple))
 
 
 def _frame(kind: int, channel: int, payload: bytes) -> bytes:

@@ -1,16 +1,23 @@
 """In which portions messages are given back to a quorum queue, so that it keeps their order: pure.
 
-It forgets the order of what it is given back at once, as soon as that is more than 32 messages or of two consumers; and
-a channel puts together what it is given faster than the queue can write.
+It forgets the order of what it is given back at once, as soon as that is more than 32 messages or of two consumers. And
+a channel has no more than 32 portions on their way to the queue: what is beyond it puts together. So no more than half
+as many are on their way, as far as the queue's count of ready messages tells. What others publish meanwhile is counted
+there too, as if it were ours: so now and then it is waited until all are there, and counted anew.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 PORTION = 32
 
-# So many of these are on their way to the queue at most.
-PORTIONS = 16
+# So many of these are sent together, and so many messages are on their way at most.
+PORTIONS = 4
+MOST_FLYING = 16 * PORTION
+
+# After so many it is counted anew.
+LONGEST_FLIGHT = 8 * MOST_FLYING
 
 # A queue that has not taken some messages back in this time has them taken away by somebody else.
 GIVING_BACK_SECONDS = 2.0
@@ -24,9 +31,29 @@ class Together:
     count: int
 
 
+@dataclass(slots=True)
+class Flight:
+    """Messages on their way back. `ready` is how many were there before; all of it and all that was `sent` is home."""
+
+    ready: int
+    sent: int = 0
+
+    @property
+    def home(self) -> int:
+        """How many are ready when all have arrived."""
+        return self.ready + self.sent
+
+    @property
+    def is_long(self) -> bool:
+        return self.sent >= LONGEST_FLIGHT
+
+    def clearance(self, count: int) -> int:
+        """How many must be ready before so many more are sent."""
+        return self.ready + max(0, self.sent + count - MOST_FLYING)
+
+
 def plan_portions(takes: Sequence[Sequence[int]]) -> Iterator[Together]:
     """Divide what is held of each `take`, the oldest first."""
-    portions = [tags[start : start + PORTION] for tags in takes for start in range(0, len(tags), PORTION)]
-    for start in range(0, len(portions), PORTIONS):
-        together = portions[start : start + PORTIONS]
+    portions = (tags[start : start + PORTION] for tags in takes for start in range(0, len(tags), PORTION))
+    while together := list(islice(portions, PORTIONS)):
         yield Together([portion[-1] for portion in together], sum(map(len, together)))

@@ -38,7 +38,7 @@ def every(choices: Iterable[Choice]) -> Choice:
 
 def died_until(moment: datetime) -> Choice:
     """Choose what had died by then. What has no time was put there by hand, and nobody can say."""
-    return lambda letter: letter.dead_at is None or letter.dead_at <= moment
+    return lambda letter: not letter.died_after(moment)
 
 
 def _conditions(selection: Selection, seen_from: datetime) -> Iterable[Choice]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from redrive.delivery import Delivery
 from redrive.errors import RedriveError
+from redrive.letters.harmless_json import dump_json
 from redrive.letters.typed_json import BadValue, read_value, write_value
 from redrive.properties import Properties
 
@@ -55,7 +56,7 @@ def write_line(delivery: Delivery) -> str:
         "headers": write_value(dict(properties.headers)),
         **_write_body(delivery.body),
     }
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    return dump_json(line, separators=(",", ":"))
 
 
 def read_lines(lines: Iterable[bytes | str]) -> Iterator[Stored]:

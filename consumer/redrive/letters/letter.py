@@ -1,8 +1,10 @@
 """A dead letter as it lies in its queue: the message, and how it ended.
 
-Headers come from outside, and reading them never raises: what makes no sense is left out, as the worker does it. Each
-part is read when it is first asked for: of a hundred thousand letters that are looked through, most are asked for one
-thing.
+Headers come from outside, and reading them never raises: what makes no sense is left out, as the worker does it. No
+letter died later than now: one that says so would be left by all who leave what came after they had begun.
+
+Each part is read when it is first asked for: of a hundred thousand letters that are looked through, most are asked for
+one thing.
 """
 
 from collections.abc import Mapping
@@ -10,11 +12,11 @@ from datetime import datetime
 from uuid import uuid4
 
 from redrive.delivery import Delivery
-from redrive.letter import Death, read_death
+from redrive.letter import DEAD_AT, FINGERPRINT, Death, not_ahead, read_death, read_reason
 from redrive.message import Message, read_message
 from redrive.outcome import DeadReason
 from redrive.properties import Properties, clean
-from redrive.story import Story, read_story
+from redrive.story import ERROR_TYPE, HeaderReader, Story, read_story
 
 
 class Letter:
@@ -56,7 +58,7 @@ class Letter:
     @property
     def death(self) -> Death:
         if self._death is None:
-            self._death = read_death(self.headers)
+            self._death = not_ahead(read_death(self.headers), self._received_at)
         return self._death
 
     @property
@@ -73,11 +75,11 @@ class Letter:
 
     @property
     def reason(self) -> DeadReason | None:
-        return self.death.reason
+        return read_reason(self.headers) if self._death is None else self._death.reason
 
     @property
     def error_type(self) -> str | None:
-        return self.story.error_type
+        return HeaderReader(self.headers).text(ERROR_TYPE) if self._story is None else self._story.error_type
 
     @property
     def error(self) -> str | None:
@@ -85,7 +87,7 @@ class Letter:
 
     @property
     def fingerprint(self) -> str | None:
-        return self.death.fingerprint
+        return HeaderReader(self.headers).text(FINGERPRINT) if self._death is None else self._death.fingerprint
 
     @property
     def trace(self) -> str | None:
@@ -97,7 +99,13 @@ class Letter:
 
     @property
     def dead_at(self) -> datetime | None:
+        """When it died; of one that says that it will, now."""
         return self.death.at
+
+    def died_after(self, moment: datetime) -> bool:
+        """Say whether it is known to have died later. What has no time, or none to be believed, is not."""
+        death = self.death
+        return death.at is not None and death.at > moment and DEAD_AT not in death.clamped
 
     @property
     def attempts(self) -> int:

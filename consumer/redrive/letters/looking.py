@@ -25,7 +25,7 @@ from redrive.delivery import Delivery
 from redrive.effective import consumer_timeout, delivery_limit
 from redrive.elements import Queue
 from redrive.errors import AccessRefused, BrokerError, Conflict, NotFound
-from redrive.ladder import DELIVERY_LIMIT
+from redrive.ladder import DELIVERY_LIMIT, ORPHANS, ORPHANS_QUEUE
 from redrive.reading import Reading
 from redrive.topology import dead_queue
 
@@ -181,7 +181,7 @@ def _check_by_declaring(amqp: Amqp, queue: str) -> None:
     if amqp.count_ready(queue) is None:
         raise NotFound(f"there is no queue {queue!r}")
     try:
-        amqp.declare(Queue(queue, dead_queue("").arguments))
+        amqp.declare(ORPHANS_QUEUE if queue == ORPHANS else Queue(queue, dead_queue("").arguments))
     except Conflict as error:
         raise Conflict(
             f"the queue {queue!r} is not as Redrive makes it, and may drop letters that are looked at: {error}"

@@ -150,14 +150,13 @@ class _Mover:
         self.is_over = self.is_over or not looked.is_late() or self.progress.moved == before
 
     def _is_chosen(self, letter: Letter) -> bool:
-        until, dead_at = self._order.until, letter.dead_at
-        is_in_time = until is None or dead_at is None or dead_at <= until
+        until = self._order.until
+        is_in_time = until is None or not letter.died_after(until)
         return is_in_time and not self._has_come_after(letter) and self._order.choose(letter)
 
     def _has_come_after(self, letter: Letter) -> bool:
         """Say whether it may be one that we have put back: a later round may come to those that died again."""
-        dead_at = letter.dead_at
-        return self._rounds > 1 and letter.redrives > 0 and dead_at is not None and dead_at > self._began
+        return self._rounds > 1 and letter.redrives > 0 and letter.died_after(self._began)
 
     def _move_some(self, looked: Pass, chosen: Sequence[Letter]) -> Iterator[Progress]:
         """Move these, portion by portion, until there is a reason to stop."""

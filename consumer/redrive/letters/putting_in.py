@@ -49,20 +49,23 @@ def as_message(stored: Stored) -> Properties:
 
 
 def put_in(amqp: Amqp, queue: str, several: Iterable[Stored], build: Build) -> Iterator[int]:
-    """Publish all of them to a queue; tell after each portion how many are there. BadLine says which cannot be."""
+    """Publish all of them to a queue; tell after each portion how many are there. BadLine says which cannot be.
+
+    How many are there is told once more before anything is raised, unless the broker did not say.
+    """
     done = 0
     for portion in _portions(several):
         sent = [_fitting(stored, build(stored), amqp.frame_max) for stored in portion]
         refusals = amqp.publish_several(
             [("", queue, stored.body, properties) for stored, properties in zip(portion, sent, strict=True)]
         )
+        done += refusals.count(None)
+        yield done
         for stored, refusal in zip(portion, refusals, strict=True):
             if refusal is not None and refusal.kind == "refused":
                 raise BadLine(stored.number, refusal.reason)
             if refusal is not None:
                 raise NotAccepted(f"the queue {queue!r} did not take line {stored.number}: {refusal.reason}")
-        done += len(portion)
-        yield done
 
 
 def _portions(several: Iterable[Stored]) -> Iterator[list[Stored]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from redrive.spec import RedriveAction
 from redrive_operator.metrics.consumers import OF_CONSUMER
 from redrive_operator.subject import Key
 
@@ -30,6 +31,8 @@ class RedriveMeter(Collector):
         with self._lock:
             known = self._states.setdefault(consumer, dict.fromkeys(STATES, 0))
             known.update(states)
+            for action in RedriveAction:  # from zero on, so that the first ones that are moved are seen as an increase
+                self._moved[consumer, action] += 0
 
     def forget(self, consumer: Key) -> None:
         with self._lock:

@@ -59,7 +59,7 @@ class Choosing:
         def judge(letter: Letter) -> Fate:
             if letter.headers.get(MARK) == uid:
                 return Fate.OURS
-            if (letter.dead_at is not None and letter.dead_at > latest) or not suits(letter):
+            if letter.died_after(latest) or not suits(letter):
                 return Fate.OTHER
             # Whoever names a message by its id, or deletes it, is the person that it was left for.
             return Fate.CHOSEN if patient or letter.redrives < MOST_REDRIVES else Fate.TIRED

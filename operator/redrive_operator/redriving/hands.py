@@ -33,6 +33,10 @@ class BrokerHands:
     ) -> None:
         self._pass.__exit__(kind, error, trace)
 
+    @property
+    def is_late(self) -> bool:
+        return self._pass.is_late()
+
     def take(self) -> Sequence[Letter]:
         return next(self._windows, ())
 

@@ -36,11 +36,15 @@ SESSION_SECONDS = 60.0
 # The broker's counts lag by five seconds: what they do not agree with is looked at again.
 LAG_SECONDS, AGAIN_SECONDS = 6.0, 3.0
 
+# A look that was too long for the broker's patience is not repeated at once.
+LATER_SECONDS = 60.0
+
 # A broker that never counts is believed after this.
 BELIEVED_SECONDS = 20.0
 
 AT_ONCE = Turn(reached=True, patience=0.0)
 SOON = Turn(reached=True, patience=AGAIN_SECONDS)
+LATER = Turn(reached=True, patience=LATER_SECONDS)
 
 
 @dataclass(slots=True)
@@ -80,6 +84,7 @@ class Run:
         self._enter = enter
         self._visit = visit
         self._entered = tools.clock()
+        self._note = ""
         subject = account.pen.subject
         self._choosing = Choosing.of(account.redrive, uid=subject.uid, made=subject.created)
 
@@ -108,7 +113,7 @@ class Run:
                 return self._watch(letters, step)
             case End():
                 self._account.progress = ended(self._account.progress, now=self._tools.now())
-                self._account.write(step)
+                self._account.write(step, note=self._note)
                 return AT_ONCE
             case _:
                 assert_never(step)
@@ -116,18 +121,25 @@ class Run:
     def _count(self, letters: Letters, step: Count) -> Turn | None:
         account = self._account
         account.write(step, counting=True)
-        census = self._look_through(letters)
-        if census is None:
+        seen = self._look_through(letters)
+        if seen is None:
             return AT_ONCE
+        census, late = seen
         is_last = account.redrive.dry_run or not census.matched
         if is_last and not self._is_whole(letters, census.scanned):
-            account.write(step, note=_IN_OTHER_HANDS, counting=True)
-            return SOON
+            if not late:
+                account.write(step, note=_IN_OTHER_HANDS, counting=True)
+                return SOON
+            if not account.redrive.dry_run:
+                account.write(step, note=_TOO_MANY, counting=True)
+                return LATER
+            self._note = _TOO_MANY  # to look again would find as many
         account.progress = counted(account.progress, census, now=self._tools.now())
         return None
 
     def _move(self, letters: Letters) -> Turn | None:
         account = self._account
+        before = account.progress.done
         account.ends_at = self._tools.clock() + min(SESSION_SECONDS, letters.hold.total_seconds())
         with letters.open() as hands:
             looked = Session(hands, self._choosing.fits, account, clock=self._tools.clock).run()
@@ -136,17 +148,21 @@ class Run:
         if not isinstance(step, Move):
             self._plan_rest(step)
             return None
-        account.write(step, note=_IN_OTHER_HANDS if looked.exhausted else "")
-        return SOON if looked.exhausted else AT_ONCE
+        if not looked.exhausted or (looked.late and account.progress.done > before):
+            account.write(step)
+            return AT_ONCE
+        account.write(step, note=_TOO_MANY if looked.late else _IN_OTHER_HANDS)
+        return LATER if looked.late else SOON
 
     def _watch(self, letters: Letters, step: Watch) -> Turn | None:
         account, began = self._account, self._tools.clock()
         if self._rests():
             account.write(step)
             return self._rest()
-        census = self._look_through(letters)
-        if census is None:
+        seen = self._look_through(letters)
+        if seen is None:
             return AT_ONCE
+        census, _ = seen
         whole, idle = self._is_whole(letters, census.scanned), letters.is_idle
         account.progress = watched(
             account.progress, died=census.died_again, now=self._tools.now(), until=step.until, idle=idle, whole=whole
@@ -159,8 +175,8 @@ class Run:
         self._plan_rest(following)
         return self._rest() if whole else SOON
 
-    def _look_through(self, letters: Letters) -> Census | None:
-        """Look at all letters; None when somebody wants us to stop meanwhile."""
+    def _look_through(self, letters: Letters) -> tuple[Census, bool] | None:
+        """Look at all letters; say too if there was no time for more. None when somebody wants us to stop meanwhile."""
         counting = Counting(self._choosing.judge)
         with letters.open() as hands:
             while taken := hands.take():
@@ -168,7 +184,7 @@ class Run:
                     return None
                 for letter in taken:
                     counting.add(letter)
-        return counting.census()
+            return counting.census(), hands.is_late
 
     def _is_whole(self, letters: Letters, scanned: int) -> bool:
         """Say whether that were all the letters, also by the broker's count: others may be looking at some of them.
@@ -197,4 +213,8 @@ class Run:
 
 
 _IN_OTHER_HANDS = "some dead letters are in other hands now, and are waited for"
+_TOO_MANY = (
+    "there are more dead letters than can be looked through in the time for which the broker lets anybody hold them, "
+    "and those behind were not seen: move or delete some of the first ones, or raise the broker's consumer_timeout"
+)
 _NOBODY_CONSUMES = "nobody consumes the queue, so nothing is learned, and the time begins anew"

@@ -30,6 +30,11 @@ class Hands(Protocol[L]):
         """Whether the work queue did not take some that it may take later."""
         ...
 
+    @property
+    def is_late(self) -> bool:
+        """Whether letters have been held for as long as the broker allows: no more are taken then."""
+        ...
+
     def take(self) -> Sequence[L]:
         """Give the next letters, once those before have been moved or are to be held; none when that was all."""
         ...
@@ -65,10 +70,14 @@ class Account(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """How a session ended: how many letters were seen, and whether it saw none that is left to move."""
+    """How a session ended: how many letters were seen, and whether it saw none that is left to move.
+
+    `late`: because there was no time to see more.
+    """
 
     scanned: int
     exhausted: bool
+    late: bool
 
 
 class Session(Generic[L]):
@@ -94,11 +103,11 @@ class Session(Generic[L]):
                 break
             self._move(step)
         exhausted = self._over and not self._fitting and not self._hands.refused
-        return Looked(self._scanned, exhausted=exhausted)
+        return Looked(self._scanned, exhausted=exhausted, late=self._hands.is_late)
 
     def _gather(self) -> bool:
-        """Have letters that fit in hand. No more are taken before those are moved."""
-        while not self._fitting and not self._over:
+        """Have letters that fit in hand. No more are taken before those are moved, nor once it was told to stop."""
+        while not self._fitting and not self._over and self._account.goes_on():
             taken = self._hands.take()
             self._over = not taken
             self._scanned += len(taken)

@@ -18,7 +18,7 @@ from redrive.outcome import DeadReason
 from redrive.properties import Properties
 from redrive.spec.redrive import HeaderMatch
 
-HOUR = timedelta(hours=1)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def test_letter_tells_how_it_ended():
@@ -100,9 +100,28 @@ def test_letter_of_unknown_age_is_older_than_nothing_and_newer_than_nothing():
 
 
 def test_letter_that_died_after_the_moment_it_is_seen_from_is_not_old():
-    assert not fits(replace(EVERYTHING, older_than=timedelta(0)), letter(age=-HOUR), seen_from=NOW)
+    assert not fits(replace(EVERYTHING, older_than=timedelta(0)), letter(age=-MINUTE), seen_from=NOW)
     assert died_until(NOW)(letter(age=timedelta(0)))
-    assert not died_until(NOW)(letter(age=-HOUR))
+    assert not died_until(NOW)(letter(age=-MINUTE))
+
+
+@pytest.mark.parametrize("ahead", [HOUR, timedelta(days=20_000)])
+def test_letter_that_says_it_will_die_is_no_newer_than_now_and_kept_from_nobody(ahead):
+    found = letter(age=-ahead)
+    assert found.dead_at == NOW
+    assert died_until(NOW - HOUR)(found)
+    assert "redrive-dead-at" in found.death.clamped
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_one_thing_that_a_letter_is_asked_for_is_what_its_whole_story_tells(headers):
+    def read():
+        return read_letter(Delivery(1, "", "", False, b"", Properties(headers=headers)), now=NOW)
+
+    whole = read()
+    told = whole.death.reason, whole.death.fingerprint, whole.story.error_type
+    assert (read().reason, read().fingerprint, read().error_type) == told
+    assert (whole.reason, whole.fingerprint, whole.error_type) == told
 
 
 def test_every_choice_must_choose_it():

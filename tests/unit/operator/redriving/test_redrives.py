@@ -121,6 +121,52 @@ def test_nothing_is_said_of_letters_that_nobody_could_see(spec):
     assert cluster.status()["scanned"] == 10
 
 
+def impatient(count=40):
+    """Letters that nobody can look through to the end, because the broker does not let anybody hold them for long."""
+    world = World(*[f"m{n}" for n in range(count)])
+    world.slowness, world.patience = 10.0, 50.0
+    return world
+
+
+def test_dry_run_of_more_than_can_be_looked_through_says_what_it_saw_and_ends():
+    world = impatient()
+    cluster, operator = have(world, fix(dryRun=True))
+    operator.work()
+    assert cluster.condition() == ("True", "Counted")
+    assert 0 < cluster.status()["scanned"] < 40
+    assert cluster.status()["matched"] == cluster.status()["scanned"]
+    assert "consumer_timeout" in cluster.message()
+
+
+def test_letters_that_there_is_no_time_to_look_at_are_not_said_to_fit_nothing():
+    world = impatient()
+    cluster, operator = have(world, fix(select={"messageIds": ["m39"]}))
+    for _ in range(20):
+        operator.turn()
+    assert cluster.condition()[0] == "False"
+    assert "consumer_timeout" in cluster.message()
+    del world.dead[:30]
+    operator.work()
+    assert (cluster.condition(), world.handled) == (("True", "Finished"), ["m39"])
+
+
+def test_letters_come_back_however_little_time_the_broker_gives():
+    world = impatient()
+    cluster, operator = have(world, fix())
+    operator.work()
+    assert cluster.condition() == ("True", "Finished")
+    assert len(world.handled) == 40
+
+
+@pytest.mark.parametrize("days", [1, 9999])
+def test_letter_that_says_it_will_die_in_the_future_is_put_back_all_the_same(days):
+    world = World()
+    world.dead = [dead_letter("forged", dead_at=MADE + timedelta(days=days))]
+    _, operator = have(world, fix())
+    operator.work()
+    assert world.handled == ["forged"]
+
+
 @pytest.mark.parametrize("action", ["Requeue", "Delete"])
 def test_letters_behind_more_than_is_looked_through_in_a_session_are_reached(action):
     world = World()
@@ -198,6 +244,15 @@ def test_letters_that_were_moved_are_counted():
     assert re.search(r'redrive_redrives\{consumer="orders",namespace="shop",state="working"\} 0.0', exposed)
     operator.metrics.forget_redrives(ORDERS)
     assert 'consumer="orders"' not in operator.metrics.expose().body.decode()
+
+
+def test_letters_that_are_moved_are_counted_from_zero_on():
+    world = World(*TEN)
+    _, operator = have(world, fix(paused=True))
+    operator.work()
+    exposed = operator.metrics.expose().body.decode()
+    for action in ("Requeue", "Delete"):
+        assert f'redrive_redriven_total{{action="{action}",consumer="orders",namespace="shop"}} 0.0' in exposed
 
 
 def test_one_that_comes_later_is_told_at_once_that_it_waits_not_at_the_end_of_a_session():

@@ -25,6 +25,18 @@ def test_pause_in_the_middle_stops_it_and_it_goes_on_where_it_was():
     assert set(world.published.values()) == {1}
 
 
+def test_pause_is_heard_while_it_looks_for_letters_that_fit():
+    world = World(*[f"m{n}" for n in range(400)])
+    cluster, operator = have(world, fix(select={"messageIds": ["m0", "m399"]}))
+    world.at_take(130, lambda: edit(operator, paused=True))  # once it has counted, and has put the first one back
+    operator.work()
+    assert cluster.condition() == ("False", "Paused")
+    assert (world.takes, world.handled) == (130, ["m0"])
+    cluster.edit("fix", paused=False)
+    operator.work()
+    assert sorted(world.handled) == ["m0", "m399"]
+
+
 def test_redrive_that_is_deleted_in_the_middle_stops():
     world = World(*TEN)
     cluster, operator = have(world, fix(rate=1))
