@@ -19,10 +19,10 @@ from pathlib import Path
 from redrive_cli.leash import KILL, SHORT_PATIENCE, TERMINATE
 from redrive_cli.leashed import describe_end
 from redrive_cli.screen import Screen
+from redrive_cli.stopping import INTERRUPTED
 from redrive_cli.worker_lines import Lines, Told, read_line
 
 UNUSABLE = 2  # the exit code of a worker that was told something it cannot do
-INTERRUPTED = 130
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 # Who ran for so long has got over whatever it died of before.
 STEADY_SECONDS = 60.0

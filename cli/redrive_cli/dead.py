@@ -1,13 +1,12 @@
 """`redrive dead`: what died, looked at, counted, put back, deleted, saved. Each command is in the file of its kind."""
 
-import typer
-
 from redrive_cli.dead_files import export, import_letters
 from redrive_cli.dead_looking import count_groups, list_letters, show
 from redrive_cli.dead_moving import delete, requeue
 from redrive_cli.flat_options import flattened
+from redrive_cli.plain_help import Commands
 
-app = typer.Typer(no_args_is_help=True, help="Dead letters: list, show, groups, requeue, delete, export, import.")
+app = Commands(no_args_is_help=True, help="Dead letters: list, show, groups, requeue, delete, export, import.")
 
 app.command("list")(flattened(list_letters))
 app.command("show")(flattened(show))

@@ -10,17 +10,16 @@ from redrive.errors import NotFound
 from redrive.letters import look, read_letter
 from redrive.letters.codec import BadLine
 from redrive.letters.looking import check_limit
-from redrive.letters.putting_in import as_letter, put_in
+from redrive.letters.putting_in import as_letter
 from redrive_cli.errors import CliError, Misuse
 from redrive_cli.letter_files import STANDARD, LetterFile, read_file
 from redrive_cli.letter_options import Which, Whose, sort_words
 from redrive_cli.letter_reach import reach
 from redrive_cli.picking import pick
 from redrive_cli.progress_bar import progress_bar
-from redrive_cli.stopping import stoppable
+from redrive_cli.putting import put_all
+from redrive_cli.stopping import INTERRUPTED, stoppable
 from redrive_cli.terminal import note
-
-INTERRUPTED = 130
 
 
 def export(
@@ -89,13 +88,9 @@ def import_letters(
         if reached.amqp.count_ready(reached.dead) is None:
             raise NotFound(f"there is no queue {reached.dead!r}")
         check_limit(reached.amqp, reached.dead, reached.reading)
-        done = 0
-        try:
-            with progress_bar("putting in") as advance:
-                for done in put_in(reached.amqp, reached.dead, read_file(path), as_letter):
-                    advance(done, count or done)
-        except BadLine as error:
-            raise Misuse(f"{path}: {error}; {done:,} letters were put in before it") from error
+        letters = read_file(path)
+        went = "letters were put in"
+        done = put_all(reached, reached.dead, letters, as_letter, doing="putting in", total=count, went=went)
     note(f"{done:,} letters put into the dead letters of {reached.whose}")
 
 

@@ -17,11 +17,10 @@ from redrive_cli.letter_words import group_json
 from redrive_cli.options import Format, FormatOption
 from redrive_cli.picking import pick
 from redrive_cli.progress_bar import progress_bar
-from redrive_cli.stopping import stoppable
+from redrive_cli.stopping import INTERRUPTED, stoppable
 from redrive_cli.terminal import Terminal, note
 
 USUAL_ROWS = 100
-INTERRUPTED = 130
 
 
 def list_letters(

@@ -15,10 +15,10 @@ from redrive_cli.errors import CliError, Misuse
 from redrive_cli.letter_files import LetterFile
 from redrive_cli.letter_options import Which, Whose
 from redrive_cli.letter_reach import Reached, reach
-from redrive_cli.mover import INTERRUPTED, ask_first, conclude, run
+from redrive_cli.mover import ask_first, conclude, run
 from redrive_cli.options import Format, FormatOption
 from redrive_cli.picking import pick, read_age
-from redrive_cli.stopping import stoppable
+from redrive_cli.stopping import INTERRUPTED, stoppable
 from redrive_cli.terminal import note
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would be done, and do nothing.")]

@@ -23,13 +23,14 @@ from redrive.config import WorkerConfig, write_config
 from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable
 from redrive.spec import Consumer
 from redrive_cli.broker_flags import BROKER_VARIABLE, MANAGEMENT_VARIABLE, BrokerAddress, read_flags, write_secret
-from redrive_cli.crew import INTERRUPTED, Crew, Launch
+from redrive_cli.crew import Crew, Launch
 from redrive_cli.errors import CliError, Misuse
 from redrive_cli.introduction import say_facts, say_title
 from redrive_cli.leashed import put_on_leash
 from redrive_cli.manifests import Manifest, read_manifest
 from redrive_cli.preparing import Prepared, prepare
 from redrive_cli.screen import JsonLines, LiveScreen, Output, Screen
+from redrive_cli.stopping import INTERRUPTED
 from redrive_cli.throwaway import ThrowAway, throw_away
 from redrive_cli.wording import say_tally
 

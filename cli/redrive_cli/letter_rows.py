@@ -1,13 +1,13 @@
 """Letters as rows that are written while they come: a hundred thousand of them are never in memory at once."""
 
-import json
 from datetime import datetime
 from typing import Protocol
 
-import yaml
 from rich.text import Text
 
 from redrive.letters import Groups, Letter
+from redrive.letters.harmless_json import dump_json
+from redrive_cli.harmless_yaml import dump_yaml
 from redrive_cli.letter_words import letter_json, say_error, say_since
 from redrive_cli.options import Format
 from redrive_cli.terminal import Terminal
@@ -105,7 +105,7 @@ class _JsonRows:
 
     def add(self, letter: Letter) -> None:
         self._out.write("[\n" if not self.count else ",\n")
-        self._out.write(f"  {json.dumps(letter_json(letter), ensure_ascii=False)}")
+        self._out.write(f"  {dump_json(letter_json(letter))}")
         self.count += 1
 
     def end(self) -> None:
@@ -119,7 +119,7 @@ class _YamlRows:
         self.count = 0
 
     def add(self, letter: Letter) -> None:
-        self._out.write(yaml.safe_dump([letter_json(letter)], sort_keys=False, allow_unicode=True))
+        self._out.write(dump_yaml([letter_json(letter)]))
         self.count += 1
 
     def end(self) -> None:

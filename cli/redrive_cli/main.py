@@ -26,13 +26,14 @@ from redrive_cli.explain import explain
 from redrive_cli.flat_options import flattened
 from redrive_cli.orphans import app as orphans
 from redrive_cli.pausing import pause, resume
+from redrive_cli.plain_help import Commands
 from redrive_cli.publish import publish
 from redrive_cli.status import status
 from redrive_cli.terminal import note
 from redrive_cli.top import top
 
 # Tracebacks that show the values of variables would show passwords.
-app = typer.Typer(
+app = Commands(
     name="redrive",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -1,5 +1,6 @@
 """Runs an order on letters and says what came of it: what requeue and delete share, of dead letters and of orphans."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,11 +14,9 @@ from redrive_cli.letter_reach import Reached
 from redrive_cli.letter_words import progress_json
 from redrive_cli.options import Format
 from redrive_cli.progress_bar import progress_bar
-from redrive_cli.stopping import stoppable
+from redrive_cli.stopping import INTERRUPTED, stoppable
 from redrive_cli.terminal import Terminal, note
 from redrive_cli.wording import say_count
-
-INTERRUPTED = 130
 
 
 def run(reached: Reached, queue: str, order: Order, doing: str) -> Progress:
@@ -44,13 +43,21 @@ def ask_first(reached: Reached, queue: str, order: Order, what: str) -> Order:
     counted = run(reached, queue, replace(order, choose=choose, dry_run=True), "counting")
     if not counted.chosen:
         raise CliError(_say_nothing(counted, what))
-    try:
-        agreed = typer.confirm(f"Delete {counted.chosen:,} of {counted.total:,} {what} for good?", err=True)
-    except typer.Abort as error:
-        raise CliError("nobody answered, and nothing was deleted: say --yes where nobody can be asked") from error
-    if not agreed:
+    if not _agrees(f"Delete {counted.chosen:,} of {counted.total:,} {what} for good?"):
         raise CliError("nothing was deleted")
     return replace(order, limit=counted.chosen, until=newest)
+
+
+def _agrees(question: str) -> bool:
+    """Ask. Whatever is said next begins a line: who answers at a terminal has ended that of the question."""
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort as error:
+        typer.echo(err=True)
+        raise CliError("nobody answered, and nothing was deleted: say --yes where nobody can be asked") from error
+    if not sys.stdin.isatty():
+        typer.echo(err=True)
+    return agreed
 
 
 def conclude(what: str, result: Progress, order: Order, output: Format, *, selected: bool) -> None:

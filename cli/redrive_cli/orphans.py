@@ -13,7 +13,7 @@ from redrive.ladder import ORPHANS, read_routing_key
 from redrive.letters import Choice, Letter, Order, every, look
 from redrive.letters.going_back import send_home
 from redrive.spec.redrive import RedriveAction
-from redrive_cli.dead_looking import INTERRUPTED, letters_of
+from redrive_cli.dead_looking import letters_of
 from redrive_cli.errors import CliError, Misuse
 from redrive_cli.flat_options import flattened
 from redrive_cli.letter_options import Which, Whose
@@ -22,10 +22,11 @@ from redrive_cli.letter_words import letter_json, say_error, say_since
 from redrive_cli.mover import ask_first, conclude, run
 from redrive_cli.options import Format, FormatOption
 from redrive_cli.picking import pick
-from redrive_cli.stopping import stoppable
+from redrive_cli.plain_help import Commands
+from redrive_cli.stopping import INTERRUPTED, stoppable
 from redrive_cli.terminal import Terminal, note
 
-app = typer.Typer(no_args_is_help=True, help="Messages whose consumer had no queue any more: list, requeue, delete.")
+app = Commands(no_args_is_help=True, help="Messages whose consumer had no queue any more: list, requeue, delete.")
 
 WHAT = "orphans"
 USUAL_ROWS = 100

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from redrive.errors import NotFound
-from redrive.letters.codec import BadLine, Stored
-from redrive.letters.putting_in import as_message, put_in
+from redrive.letters.codec import Stored
+from redrive.letters.putting_in import as_message
 from redrive.properties import LONGEST_SHORT, Properties
 from redrive_cli.errors import Misuse
 from redrive_cli.letter_files import STANDARD, read_file
 from redrive_cli.letter_options import Whose, sort_words
 from redrive_cli.letter_reach import reach
-from redrive_cli.progress_bar import progress_bar
+from redrive_cli.putting import put_all
 from redrive_cli.terminal import note
 
 
@@ -62,13 +62,8 @@ def publish(whose: Whose, what: What) -> None:
     with reach(whose, purpose="publish") as reached:
         if reached.amqp.count_ready(reached.home) is None:
             raise NotFound(f"there is no queue {reached.home!r}")
-        done = 0
-        try:
-            with progress_bar("publishing") as advance:
-                for done in put_in(reached.amqp, reached.home, messages, as_message):
-                    advance(done, done)
-        except BadLine as error:
-            raise Misuse(f"{error}; {done:,} messages were published before it") from error
+        went = "messages were published"
+        done = put_all(reached, reached.home, messages, as_message, doing="publishing", total=None, went=went)
     note(f"{done:,} {'message' if done == 1 else 'messages'} published to {reached.home}")
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+INTERRUPTED = 130  # the exit code of who was stopped, as shells have it
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -5,17 +5,17 @@ reads it cuts by columns or searches by lines. Text from a cluster or a broker i
 not steer the terminal.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
-import yaml
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from redrive.letters.harmless_json import dump_json
+from redrive_cli.harmless_yaml import dump_yaml
 from redrive_cli.options import Format
 from redrive_cli.wording import clean
 
@@ -51,10 +51,7 @@ class Terminal:
         return self.format is Format.WIDE
 
     def show_data(self, data: Any) -> None:  # noqa: ANN401 - whatever JSON holds
-        if self.format is Format.YAML:
-            text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
-        else:
-            text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        text = dump_yaml(data) if self.format is Format.YAML else dump_json(data, indent=2) + "\n"
         self.console.file.write(text)
         self.console.file.flush()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 
+from redrive.letters.harmless_json import STEERING
 from redrive.spec import format_duration
 from redrive_cli.worker_lines import OUTCOMES, Told
 
@@ -24,8 +25,7 @@ _COUNTED = {"done": "done", "retry": "retried", "snooze": "snoozed", "dead": "de
 _DIM = "dim"
 _MOST_NAMES = 8
 
-# Control characters, and those that turn the direction of what follows.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_STEERING = re.compile(f"[\x00-\x1f{STEERING}]")
 
 
 def clean(text: str) -> str:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -103,6 +104,14 @@ def test_delete_asks_and_without_an_answer_deletes_nothing(ready, typed):
     settled(ready, DEAD_QUEUE, 4)
 
 
+@pytest.mark.parametrize(("answer", "said"), [("", "error: nobody answered"), ("n\n", "error: nothing was deleted")])
+def test_what_is_said_after_a_question_begins_a_line(ready, typed, answer, said):
+    bury(ready, 2)
+    lines = typed("dead", "delete", "--all", stdin=answer).stderr.splitlines()
+    assert lines[0].startswith("Delete 2 of 2")
+    assert lines[1].startswith(said)
+
+
 def test_deleted_letters_can_be_put_back_from_the_copy(ready, typed, tmp_path):
     bury(ready, 25, tenant="a")
     before = {one.properties.message_id: one.body for one in seen_in(ready, DEAD_QUEUE)}
@@ -142,6 +151,37 @@ def test_letters_are_put_in_from_a_pipe_with_a_name(ready, typed, tmp_path):
         done = typed("dead", "import", pipe)
     assert (done.returncode, done.stderr.startswith("5 letters")) == (0, True), done
     settled(ready, DEAD_QUEUE, 5)
+
+
+def test_interrupted_import_says_how_many_letters_are_in(ready, env, tmp_path):
+    bury(ready, 1)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lines = b"".join(b'{"messageId": "n%d", "text": "n"}\n' % number for number in range(600))
+    command = [sys.executable, "-m", "redrive_cli", "dead", "import", str(pipe), "--queue", HOME]
+    with subprocess.Popen(command, env={**os.environ, **env}, stderr=subprocess.PIPE, text=True) as importing:
+        with pipe.open("wb", buffering=0) as writing:
+            writing.write(lines)
+            settled(ready, DEAD_QUEUE, 501)
+            importing.send_signal(signal.SIGINT)  # which is heard after the next lines
+            time.sleep(1)  # two at once would be one
+            importing.send_signal(signal.SIGINT)
+            importing.wait(30)
+        said = importing.stderr.read()
+    assert importing.returncode == 130
+    assert "stopped: 500 letters were put in, and of the next 500 some may be in too" in said
+
+
+def test_queue_that_is_full_in_the_middle_is_told_with_how_many_it_took(ready, typed, broker, vhost, tmp_path):
+    full = {"pattern": f"^{HOME}$", "definition": {"max-length": 600}, "priority": 1, "apply-to": "queues"}
+    broker.api.put("operator-policies", vhost.name, "full", body=full)
+    (tmp_path / "lines").write_text("".join(f"{number}\n" for number in range(3000)))
+    wait_until("the policy is not there", lambda: broker.api.get("operator-policies", vhost.name), within=10)
+    done = typed("publish", "--lines", tmp_path / "lines")
+    assert done.returncode == 1
+    [said] = re.findall(r"; ([\d,]+) messages were published, and no other", done.stderr)
+    settled(ready, HOME, int(said.replace(",", "")))
+    assert 0 < int(said.replace(",", "")) < 3000
 
 
 def test_file_with_one_bad_line_puts_nothing_in(ready, typed, tmp_path):

@@ -44,6 +44,20 @@ def rows(letters, output, out):
     return out.getvalue()
 
 
+CONTROL = "\x9b31mred\x85\u202eback"
+
+
+@pytest.mark.parametrize(("output", "read"), [(Format.JSON, json.loads), (Format.YAML, yaml.safe_load)])
+def test_what_programs_get_steers_no_terminal_and_is_whole(output, read):
+    found = letter(error=CONTROL, user={CONTROL: CONTROL})
+    listed, shown = rows([found], output, Screen()), Screen()
+    show_letter(found, Terminal(output, out=shown), None)
+    for text in (listed, shown.getvalue()):
+        assert not set(CONTROL[:1] + "\x85\u202e") & set(text)
+    assert read(listed)[0]["error"] == CONTROL
+    assert read(shown.getvalue())["message"]["headers"][CONTROL] == CONTROL
+
+
 UUID = "0b7c2e41-2f5a-4a53-9d0c-6d6f6f1a2b3c"
 
 

@@ -45,6 +45,12 @@ def test_command_line_that_is_not_installed_says_how_to_get_it():
     )
 
 
+@pytest.mark.parametrize("words", [[], ["dev"], ["status"], ["dead", "delete"], ["dead", "requeue"], ["orphans"]])
+def test_help_asks_nobody_to_type_a_boolean(redrive, words):
+    code, out, _ = redrive(*words, "--help")
+    assert (code, "--help" in out, "bool" in out.lower()) == (0, True, False)
+
+
 def test_help_names_every_option_and_how_to_hide_a_password(redrive):
     code, out, _ = redrive("dev", "--help")
     assert code == 0
