@@ -17,6 +17,8 @@ PROGRAMS = {
     "rabbitmqctl": {
         "add_vhost",
         "cluster_status",
+        "eval",
+        "list_consumers",
         "list_permissions",
         "list_queues",
         "status",

@@ -3,6 +3,7 @@
 from redrive_dashboards.colours import OUTCOMES, QUANTILES
 from redrive_dashboards.colours import WORKERS as WORKER_COLOURS
 from redrive_dashboards.consumer_now import NOW
+from redrive_dashboards.consumer_redrives import REDRIVES
 from redrive_dashboards.expressions import (
     AVAILABLE,
     DEAD,
@@ -261,5 +262,5 @@ CONSUMER = Dashboard(
     says="One consumer in detail. Dashed red lines are the thresholds of its own alarms, from spec.alarms.",
     whose=ONE,
     alarms=FIRING,
-    sections=(NOW, MESSAGES, WORKERS, TROUBLE),
+    sections=(NOW, MESSAGES, REDRIVES, WORKERS, TROUBLE),
 )

@@ -29,6 +29,7 @@ ALARMS = (
     "Orphans",
     "QueueSize",
     "RetriesLate",
+    "UnackedStuck",
     "WorkerErrors",
 )
 _FIRING = f'ALERTS{{alertstate="firing", alertname=~"{"|".join(ALARMS)}"'
