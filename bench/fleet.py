@@ -35,7 +35,7 @@ from redrive_testbed.places import REPOSITORY
 from redrive_testbed.rabbitmq_release import TESTED
 from redrive_testbed.say import step
 
-PICTURE = "fleet.svg"
+PICTURE = "fleet.png"
 PARTS = ("fleet", "first-message", "burst")
 
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def render(run: Run) -> str:
         if picture and run.sizes:
-            picture.write_text(draw(run.sizes))
+            draw(run.sizes, picture)
         return report.render(run, picture=picture)
 
     return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)

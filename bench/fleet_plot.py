@@ -1,7 +1,9 @@
 """The cost of each consumer over the size of the fleet: where it is flat, a fleet costs its sum."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.fleet_figures import Size
 from bench.plot import Panel, draw_panels
@@ -24,13 +26,18 @@ CURVES = (
 )
 
 
-def draw(sizes: Sequence[Size]) -> str:
-    """Draw all panels side by side; the smallest fleet stands left."""
-    ordered = sorted(sizes, key=lambda size: size.consumers)
-    places = [size.consumers for size in ordered]
-    return draw_panels(
-        [
-            Panel(curve.title, curve.unit, "consumers", places, {"operator": [curve.value(size) for size in ordered]})
-            for curve in CURVES
-        ]
-    )
+def draw(sizes: Sequence[Size], file: Path) -> None:
+    """Draw all panels side by side, a line for each release; the smallest fleet stands left."""
+    places = sorted({size.consumers for size in sizes})
+    found = {(size.version, size.consumers): size for size in sizes}
+    versions = dict.fromkeys(size.version for size in sizes)
+
+    def line(curve: Curve, version: str) -> list[float]:
+        known = [found.get((version, place)) for place in places]
+        return [math.nan if size is None else curve.value(size) for size in known]
+
+    panels = [
+        Panel(curve.title, curve.unit, "consumers", places, {f"RabbitMQ {v}": line(curve, v) for v in versions})
+        for curve in CURVES
+    ]
+    draw_panels(panels, file)

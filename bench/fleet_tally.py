@@ -4,11 +4,12 @@ The moment is that of the telling's arrival, by this machine's clock: a pod's cl
 that.
 """
 
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from redrive_testbed.small_server import SmallServer
 
 MODULE = "bench_handler"
 
@@ -25,8 +26,8 @@ def handle(body: bytes, message: Message) -> None:
 class Tally:
     """The messages that were handled, by their ids, each with the moment of the first time."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""  # until it listens
         self._seen: dict[str, float] = {}
 
     def first(self, name: str) -> float | None:
@@ -42,16 +43,13 @@ class Tally:
     @contextmanager
     def listening(cls, address: str) -> Iterator["Tally"]:
         """Listen on one address of this machine until the block ends."""
-        server = ThreadingHTTPServer((address, 0), BaseHTTPRequestHandler)
-        tally = cls(f"http://{address}:{server.server_port}")
-        server.RequestHandlerClass = _handler_for(tally)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, name="tally", daemon=True).start()
+        tally = cls()
+        server = SmallServer(address, _handler_for(tally))
+        tally.url = server.url
         try:
             yield tally
         finally:
-            server.shutdown()
-            server.server_close()
+            server.close()
 
 
 def _handler_for(tally: Tally) -> type[BaseHTTPRequestHandler]:

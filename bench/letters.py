@@ -27,11 +27,13 @@ from redrive.elements import Queue, freeze
 from redrive.endpoints import parse_amqp_url
 from redrive.ladder import DELIVERY_LIMIT
 from redrive.properties import Properties
+from redrive.topology import dead_queue, dead_queue_name
 from redrive_testbed.rabbitmq import Broker
 from redrive_testbed.shell import wait_until
 
 SECTION = Section("bench.letters")
-DEAD, HOME = "redrive.dead.bench", "bench"
+HOME = "bench"
+DEAD = dead_queue_name(HOME)
 BODY_BYTES = 1024
 PARTS = ("scan", "requeue")
 GOAL = 0.6
@@ -133,8 +135,8 @@ def measure_turn(broker: Broker, part: str, contender: str, round_: int, count: 
 
 def fill(amqp: Amqp, count: int) -> None:
     """Lay letters of one kilobyte, as a worker writes them."""
-    for queue in (DEAD, HOME):
-        amqp.declare(Queue(queue, _QUORUM))
+    amqp.declare(dead_queue(HOME))
+    amqp.declare(Queue(HOME, _QUORUM))
     body = b"x" * BODY_BYTES
     for start in range(0, count, 500):
         amqp.publish_several([("", DEAD, body, letter(number)) for number in range(start, min(count, start + 500))])

@@ -41,7 +41,7 @@ from bench.worker_sweep import loads_of, plan_sweep
 from redrive_testbed.errors import Refused
 from redrive_testbed.say import say
 
-PICTURE = "worker-growth.svg"
+PICTURE = "worker-growth.png"
 PARTS = ("success", "retry", "sleepers", "crash", "sweep", "growth")
 USUAL_PARTS = ("success", "retry", "sleepers", "crash")
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def render(run: Run) -> str:
         if picture and run.growth:
-            picture.write_text(draw(run.growth))
+            draw(run.growth, picture)
         return report.render(run, picture=picture)
 
     return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
@@ -102,6 +102,8 @@ def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contend
 
 
 def _takes_part(contender: Contender | Peer, part: str) -> bool:
+    if part in ("growth", "sleepers", "crash") and isinstance(contender, Contender) and not contender.is_python:
+        return False  # of what these are about, the worker is the same whatever runs the messages
     if part == "growth":
         return contender.ours
     return part not in ("retry", "sleepers", "crash") or contender.retries
@@ -114,7 +116,7 @@ def _try(
     with noting_failure(run.skipped, what), beds.lend(release) as bed:
         match part:
             case "success":
-                load = SuccessLoad(options.messages, options.concurrency)
+                load = SuccessLoad(options.messages // contender.one_in, options.concurrency)
                 run.success.append(measure_success(bed, contender, load, round_=round_))
             case "retry":
                 run.retry.append(measure_retry(bed, contender, _retry_load(options, contender), round_=round_))
@@ -131,7 +133,7 @@ def _try(
 
 def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
     loads = plan_sweep(
-        options.messages,
+        options.messages // contender.one_in,
         usual=options.concurrency,
         handlers=options.handler_ms,
         bodies=options.bodies,
@@ -152,7 +154,7 @@ def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options:
 
 
 def _retry_load(options: argparse.Namespace, contender: Contender | Peer) -> RetryLoad:
-    most = options.peer_retries if isinstance(contender, Peer) else options.messages
+    most = options.peer_retries if isinstance(contender, Peer) else options.messages // contender.one_in
     return RetryLoad(min(options.messages, most), options.concurrency, options.pace, options.paced_seconds)
 
 

@@ -55,10 +55,11 @@ class Bed:
     def meter(self) -> Meter:
         return Meter(tuple(self.broker.pids()))
 
-    def write_files(self, folder: Path, contender: Contender, settings: Settings) -> tuple[Path, Path]:
+    def write_files(self, folder: Path, contender: Contender, settings: Settings, *, port: int) -> tuple[Path, Path]:
         """Write what the operator would mount: the config, and the folder of the broker's Secret."""
         config, secret = folder / "config.json", folder / "broker"
-        config.write_text(write_config(plan_worker(contender, settings, vhost=parse_amqp_url(self.url).vhost)))
+        plan = plan_worker(contender, settings, vhost=parse_amqp_url(self.url).vhost, port=port)
+        config.write_text(write_config(plan))
         secret.mkdir()
         (secret / "uri").write_text(self.url)
         return config, secret
@@ -162,8 +163,9 @@ def open_beds(brokers: Brokers, *, fresh: bool) -> Iterator[Beds]:
         beds.close()
 
 
-def plan_worker(contender: Contender, settings: Settings, *, vhost: str) -> WorkerConfig:
-    consumer = _consumer(vhost, contender.handler(fails=settings.delay is not None), contender, settings)
+def plan_worker(contender: Contender, settings: Settings, *, vhost: str, port: int = 0) -> WorkerConfig:
+    runner = contender.describe_runner(fails=settings.delay is not None, port=port)
+    consumer = _consumer(vhost, runner, settings)
     if consumer.worker is None:
         raise Abandoned("the bench's own consumer has no worker")
     return plan_config(consumer, consumer.worker, queue_parks=True)
@@ -180,7 +182,7 @@ def _provision(bed: Bed) -> None:
         raise Abandoned(f"the topology could not be made: {'; '.join(report.refused) or report.broken}")
 
 
-def _consumer(vhost: str, handler: str, contender: Contender, settings: Settings) -> Consumer:
+def _consumer(vhost: str, runner: dict[str, Any], settings: Settings) -> Consumer:
     delay = format_duration(settings.delay or timedelta(seconds=1))
     return parse_consumer(
         {
@@ -198,7 +200,7 @@ def _consumer(vhost: str, handler: str, contender: Contender, settings: Settings
                 "worker": {
                     "image": "bench",
                     "concurrency": settings.concurrency,
-                    "python": {"handler": handler, "mode": contender.mode.value},
+                    **runner,
                 },
             },
         }

@@ -5,6 +5,7 @@
 - `select`: pika's callbacks with acknowledgements in batches: the practical limit. Written to retry, it is the measure
   of the others where messages fail.
 - `thread`, `async`, `process`: Redrive's worker, in each of its modes.
+- `command`, `http`: Redrive's worker, with a program that it starts for every message, and with a server beside it.
 
 What a team would pick instead stands in `worker_peers`.
 """
@@ -12,6 +13,7 @@ What a team would pick instead stands in `worker_peers`.
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pika
 
@@ -24,6 +26,9 @@ from redrive.spec import PythonMode
 # As people set it; and as many as batches of acknowledgements need in order not to run dry.
 BLOCKING_PREFETCH = 100
 SELECT_PREFETCH = 500
+
+COMMAND, HTTP = "command", "http"
+PROGRAM = Path(__file__).with_name("worker_program.py")
 
 SUCCESS_MEASURE = "blocking"
 RETRY_MEASURE = "select"
@@ -41,8 +46,9 @@ class Contender:
     module: str = "redrive.worker"
     retry_module: str | None = "redrive.worker"
     options: tuple[str, ...] = ()
-    mode: PythonMode = PythonMode.THREAD  # hand-written ones run their handler where they are
+    runner: PythonMode | str = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
+    one_in: int = 1  # so many messages are asked of it: a program takes a while to start
 
     @property
     def queues(self) -> Queues:
@@ -72,9 +78,24 @@ class Contender:
         words = (*under, module, "--config", config, "--broker", broker, *extra)
         return [sys.executable, "-m", *map(str, words)]
 
-    def handler(self, *, fails: bool) -> str:
-        module = "bench.worker_handler_async" if self.mode is PythonMode.ASYNC else "bench.worker_handler"
-        return f"{module}:{'fail_first' if fails else 'succeed'}"
+    @property
+    def serves(self) -> bool:
+        """Say whether messages are posted to a server beside it."""
+        return self.runner == HTTP
+
+    @property
+    def is_python(self) -> bool:
+        return isinstance(self.runner, PythonMode)
+
+    def describe_runner(self, *, fails: bool, port: int) -> dict[str, Any]:
+        """Write the part of the object that names the handler; the `port` is that of the server beside the worker."""
+        if self.runner == COMMAND:
+            return {"command": {"args": [sys.executable, "-I", "-S", str(PROGRAM)]}}
+        if self.runner == HTTP:
+            return {"http": {"port": port}}
+        module = "bench.worker_handler_async" if self.runner is PythonMode.ASYNC else "bench.worker_handler"
+        handler = f"{module}:{'fail_first' if fails else 'succeed'}"
+        return {"python": {"handler": handler, "mode": PythonMode(self.runner).value}}
 
 
 SCRIPTED: dict[str, Contender] = {
@@ -85,9 +106,11 @@ SCRIPTED: dict[str, Contender] = {
             "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
             ours=False,
         ),
-        Contender("thread", mode=PythonMode.THREAD),
-        Contender("async", mode=PythonMode.ASYNC),
-        Contender("process", mode=PythonMode.PROCESS),
+        Contender("thread", runner=PythonMode.THREAD),
+        Contender("async", runner=PythonMode.ASYNC),
+        Contender("process", runner=PythonMode.PROCESS),
+        Contender("command", runner=COMMAND, one_in=10),
+        Contender("http", runner=HTTP),
     )
 }  # fmt: skip
 

@@ -39,7 +39,7 @@ def measure_crash(bed: Bed, contender: Contender | Peer, load: Load, *, round_: 
     with open_trial(bed, contender, plan_crash(load)) as trial:
         asleep = _kill_one(trial, load)
         with trial.work() as worker:
-            accounts = Accounts(bed.meter, worker.meter)
+            accounts = Accounts(bed.meter, worker.meter, trial.beside)
             began, usage = time.monotonic(), accounts.read()
             trial.wait_for_all(worker, numbers)
             home_seconds, used = time.monotonic() - began, accounts.read() - usage

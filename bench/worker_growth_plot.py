@@ -1,7 +1,7 @@
 """What a message costs a worker, over how many there are and how many run at once: flat, if nothing grows."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from bench.measure import median
 from bench.plot import Panel, draw_panels
@@ -9,17 +9,20 @@ from bench.tables import grouped
 from bench.worker_figures import Growth
 
 
-def draw(rows: Sequence[Growth]) -> str:
+def draw(rows: Sequence[Growth], file: Path) -> None:
     """Draw two panels for each release, side by side; the least stands left."""
-    return draw_panels([panel for _, group in grouped(rows, lambda row: (row.version,)) for panel in _panels(group)])
+    draw_panels(plan_panels(rows), file)
+
+
+def plan_panels(rows: Sequence[Growth]) -> list[Panel]:
+    return [panel for _, group in grouped(rows, lambda row: (row.version,)) for panel in _panels(group)]
 
 
 def list_growth(rows: Sequence[Growth]) -> str:
     """Say how much dearer a message is at the end of each curve than at its beginning."""
     lines = [
         f"- {panel.title}, from {panel.places[0]:,} to {panel.places[-1]:,} {panel.axis}: {_grown(panel)}"
-        for _, group in grouped(rows, lambda row: (row.version,))
-        for panel in _panels(group)
+        for panel in plan_panels(rows)
         if len(panel.places) > 1
     ]
     return "\n".join(lines)
@@ -27,7 +30,7 @@ def list_growth(rows: Sequence[Growth]) -> str:
 
 def _grown(panel: Panel) -> str:
     ends = {name: (values[0], values[-1]) for name, values in panel.lines.items()}
-    return ", ".join(f"{name} × {last / first:.2f}" for name, (first, last) in ends.items() if first and last)
+    return ", ".join(f"{name} × {last / first:.2f}" for name, (first, last) in ends.items() if first > 0 and last > 0)
 
 
 def _panels(rows: Sequence[Growth]) -> Iterator[Panel]:
@@ -54,6 +57,5 @@ def curve_rows(rows: Sequence[Growth], varied: Callable[[Growth], int], fixed: C
 
 
 def _cost(rows: Sequence[Growth], name: str, varied: Callable[[Growth], int], place: int) -> float:
-    """Take the median of the rounds; what was not measured stands at 0, where nobody takes it for a figure."""
-    cost = median(row.worker_cpu for row in rows if row.contender == name and varied(row) == place)
-    return 0.0 if math.isnan(cost) else cost
+    """Take the median of the rounds; what was not measured is NaN, which no picture shows."""
+    return median(row.worker_cpu for row in rows if row.contender == name and varied(row) == place)

@@ -37,7 +37,19 @@ def note_success(body: bytes) -> None:
 
 def fail_first(body: bytes, message: Any) -> None:  # noqa: ANN401 - Redrive's, or what a hand-written one has for it
     """Fail as often as the body says, and then succeed."""
-    fail_or_succeed(int.from_bytes(body[:NUMBER_BYTES]), message.attempt, body[NUMBER_BYTES])
+    fail_or_succeed(*read_body(body, message.attempt))
+
+
+def run(body: bytes, attempt: int) -> None:
+    """Do all that a message may ask for, where one handler serves every workload."""
+    if seconds:
+        time.sleep(seconds)
+    fail_or_succeed(*read_body(body, attempt))
+
+
+def read_body(body: bytes, attempt: int) -> tuple[int, int, int]:
+    """Give the number of a message, its attempt, and how often it is to fail."""
+    return int.from_bytes(body[:NUMBER_BYTES]), attempt, body[NUMBER_BYTES]
 
 
 def fail_or_succeed(number: int, attempt: int, failures: int) -> None:

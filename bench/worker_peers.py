@@ -44,6 +44,8 @@ class Peer:
 
     ours = False
     retries = True
+    serves = False
+    one_in = 1
 
     @property
     def queues(self) -> Queues:

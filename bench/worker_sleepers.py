@@ -59,7 +59,7 @@ def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round
         before = worker.meter.memory_mb()
         trial.publish(load.sleeping)
         fall_asleep(trial, worker, load.sleeping, load.delay)
-        accounts = Accounts(bed.meter, worker.meter)
+        accounts = Accounts(bed.meter, worker.meter, trial.beside)
         usage = accounts.read()
         with watch_peak(worker.meter) as peak:
             fresh, unacked, asleep = _look(trial, load)

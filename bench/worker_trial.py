@@ -5,6 +5,7 @@ handler itself writes; what was not acknowledged shows when the worker is gone.
 """
 
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from bench.worker_ledger import Ledger
 from bench.worker_peers import Peer
 from bench.worker_process import WorkerProcess, run_worker
 from bench.worker_settings import Settings
+from redrive_testbed.shell import wait_until
 
 # A broker has been seen to hold a rung for three minutes; only after that is a message called lost.
 PATIENCE = 200
@@ -58,6 +60,7 @@ class Trial:
     publisher: Publisher
     folder: Path
     dues: dict[int, int] = field(default_factory=dict)
+    beside: Meter = field(default_factory=lambda: Meter(()))  # of the server that messages are posted to
 
     def publish(self, numbers: range, *, per_second: float = 0) -> None:
         entrance = self.contender.entrance
@@ -67,15 +70,26 @@ class Trial:
     def work(self, under: tuple[str, ...] = ()) -> Iterator[WorkerProcess]:
         """Run the worker until the block ends, `under` another module, if there is one."""
         folder = Path(tempfile.mkdtemp(prefix="worker-", dir=self.folder))
-        command, env = self._start(folder, under)
-        with run_worker(command, log=folder / "log", env={**self._environment(), **env}) as worker:
-            yield worker
+        with ExitStack() as end:
+            port = end.enter_context(self._serve(folder)) if self.contender.serves else 0
+            command, env = self._start(folder, under, port)
+            yield end.enter_context(run_worker(command, log=folder / "log", env={**self._environment(), **env}))
 
-    def _start(self, folder: Path, under: tuple[str, ...]) -> tuple[Sequence[str], Mapping[str, str]]:
+    @contextmanager
+    def _serve(self, folder: Path) -> Iterator[int]:
+        """Run the server that messages are posted to, as it would stand beside the worker in its pod."""
+        port = folder / "port"
+        command = [sys.executable, "-m", "bench.worker_server", str(port)]
+        with run_worker(command, log=folder / "server", env=self._environment()) as server:
+            wait_until("the server does not listen", port.exists, within=20, every=0.05)
+            self.beside = server.meter
+            yield int(port.read_text())
+
+    def _start(self, folder: Path, under: tuple[str, ...], port: int) -> tuple[Sequence[str], Mapping[str, str]]:
         contender, settings = self.contender, self.plan.settings
         if isinstance(contender, Peer):
             return contender.command(settings), contender.environment(self.bed.url, settings)
-        config, secret = self.bed.write_files(folder, contender, settings)
+        config, secret = self.bed.write_files(folder, contender, settings, port=port)
         return contender.command(config, secret, retry_key=settings.retry_key, under=under), {}
 
     def await_first(self, worker: WorkerProcess, numbers: range, *, every: float = LOOK_EVERY) -> int:
@@ -86,7 +100,7 @@ class Trial:
 
     def consume(self, worker: WorkerProcess, numbers: range) -> tuple[Usage, int, int]:
         """Wait for all; return what was used since the first were seen, by how many others, and how many were lost."""
-        accounts = Accounts(self.bed.meter, worker.meter)
+        accounts = Accounts(self.bed.meter, worker.meter, self.beside)
         seen, before = self.await_first(worker, numbers), accounts.read()
         self.wait_for_all(worker, numbers)
         used = accounts.read() - before

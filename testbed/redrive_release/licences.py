@@ -19,11 +19,14 @@ ALLOWED = frozenset(
         "Apache-2.0",
         "BSD-2-Clause",
         "BSD-3-Clause",
+        "CC0-1.0",
         "ISC",
         "MIT",
+        "MIT-CMU",
         "MPL-2.0",  # asks to pass on its own files' source, which are in the image as they were published
         "PSF-2.0",
         "Python-2.0",
+        "Zlib",
     }
 )
 # What older packages say instead of an identifier. "BSD" without a number is one of two, and both are allowed.

@@ -152,13 +152,7 @@ class Bed:
 
     def letters(self):
         """Take what is in the dead letter queue, as messages."""
-        found = []
-        for delivery in self.amqp.consume(dead_queue_name(QUEUE), prefetch=500, patience=2):
-            if delivery is None:
-                break
-            found.append(read_message(delivery, now=None, max_attempts=1, new_id=str))
-            self.amqp.ack(delivery.tag)
-        return found
+        return take_dead(self.amqp)
 
     def close(self):
         for worker in self.workers:
@@ -175,6 +169,17 @@ class Bed:
         return "\n".join(worker.tail() for worker in self.workers[-2:])
 
 
+def take_dead(amqp):
+    """Take what is in the dead letter queue, as messages."""
+    found = []
+    for delivery in amqp.consume(dead_queue_name(QUEUE), prefetch=500, patience=2):
+        if delivery is None:
+            break
+        found.append(read_message(delivery, now=None, max_attempts=1, new_id=str))
+        amqp.ack(delivery.tag)
+    return found
+
+
 class Running:
     """One worker process and its log."""
 
@@ -187,6 +192,7 @@ class Running:
             **os.environ,
             "PYTHONPATH": str(HANDLERS),
             "LEDGER": str(ledger),
+            "LEDGER_BEGAN": str(time.time() - time.monotonic()),
             "WORKER_PID_FILE": str(pid_file),
         }
         with self.log.open("wb") as output:
@@ -197,7 +203,7 @@ class Running:
 
     def lines(self, event):
         """Read what was told of one kind of event; what is not JSON is a handler's own, or the cut end of a line."""
-        return [line for line in self._all() if line.get("event") == event]
+        return [line for line in self.told() if line.get("event") == event]
 
     def wait_for(self, event, count=1, *, within=60):
         wait_until(
@@ -221,14 +227,18 @@ class Running:
     def tail(self):
         return self.log.read_text(errors="replace")[-3000:]
 
-    def _all(self):
-        for line in self.log.read_text(errors="replace").splitlines():
-            try:
-                told = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(told, dict):
-                yield told
+    def told(self, containing=""):
+        """Give what it told, line by line; a log may be long."""
+        with self.log.open(errors="replace") as lines:
+            for line in lines:
+                if containing not in line:
+                    continue
+                try:
+                    told = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(told, dict):
+                    yield told
 
 
 def descendants(pid):

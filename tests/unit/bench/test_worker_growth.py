@@ -1,10 +1,11 @@
 """Growth of the worker's cost: which loads are measured, and which of them are a curve."""
 
-from xml.etree import ElementTree
+from matplotlib.text import Text
 
+from bench.plot import make_figure
 from bench.worker_figures import Growth
 from bench.worker_growth import Load, plan_growth
-from bench.worker_growth_plot import curve_rows, draw, list_growth
+from bench.worker_growth_plot import curve_rows, draw, list_growth, plan_panels
 
 
 def row(messages, concurrency, cost=10.0, contender="thread"):
@@ -13,7 +14,12 @@ def row(messages, concurrency, cost=10.0, contender="thread"):
 
 def test_one_of_messages_and_concurrency_is_varied_at_a_time():
     loads = plan_growth(counts=[1000, 20_000], concurrencies=[1, 4], usual=Load(20_000, 4))
-    assert loads == [Load(1000, 4), Load(20_000, 4), Load(20_000, 1)]
+    assert loads == [Load(1000, 4), Load(20_000, 4), Load(100_000, 1), Load(100_000, 4)]
+
+
+def test_what_both_lists_have_is_measured_once():
+    loads = plan_growth(counts=[1000, 5000], concurrencies=[1, 4], usual=Load(1000, 4))
+    assert loads == [Load(1000, 4), Load(5000, 4), Load(5000, 1)]
 
 
 def test_few_messages_are_repeated_and_many_are_not():
@@ -26,15 +32,28 @@ def test_curve_has_the_rows_that_differ_by_nothing_else():
     assert curve_rows(rows, lambda each: each.concurrency, lambda each: each.messages) == rows[1:]
 
 
-def test_picture_is_well_formed_and_names_every_contender():
+def test_picture_names_every_contender_place_and_release():
     rows = [row(count, 4, contender=name) for count in (1000, 10_000) for name in ("thread", "async")]
-    text = draw(rows)
-    ElementTree.fromstring(text)  # noqa: S314 - our own
-    assert all(name in text for name in ("thread", "async", "10,000", "RabbitMQ 4.3.6"))
+    written = {text.get_text() for text in make_figure(plan_panels(rows)).findobj(Text)}
+    assert {"thread", "async", "1,000", "10,000", "RabbitMQ 4.3.6: CPU of the worker", "µs a message"} <= written
 
 
-def test_what_has_no_figure_does_not_keep_the_picture_from_being_drawn():
-    assert "nan" not in draw([row(1000, 4, cost=float("nan")), row(10_000, 4)])
+def test_picture_is_a_png(tmp_path):
+    draw([row(1000, 4), row(10_000, 4)], tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_same_figures_make_the_same_picture(tmp_path):
+    for name in ("one.png", "other.png"):
+        draw([row(1000, 4), row(10_000, 4)], tmp_path / name)
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "other.png").read_bytes()
+
+
+def test_what_has_no_figure_is_left_out_of_the_picture():
+    panels = plan_panels([row(1000, 4, cost=float("nan")), row(10_000, 4, cost=12.0)])
+    written = {text.get_text() for text in make_figure(panels).findobj(Text)}
+    assert "12" in written
+    assert "nan" not in written
 
 
 def test_growth_is_told_from_the_first_of_a_curve_to_its_last():
