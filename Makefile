@@ -16,6 +16,7 @@ RELEASE :=
 STAGES :=
 BENCH :=
 FAULTS :=
+SOAK :=
 SECONDS_EACH := 60
 BASE :=
 WITH :=
@@ -37,10 +38,14 @@ check: setup ## lint, types and import contracts: the fast part of the tests
 format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
-.PHONY: faults bench bench-ladder bench-worker bench-letters bench-operator
+.PHONY: faults soak bench bench-ladder bench-worker bench-letters bench-operator
 faults: setup ## break things at length and account for every message: hours; FAULTS="--messages 500 --runs 1 --seed 7"
 	@PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS)
+	@PYTHONPATH=tests $(UV) run python -m faults --kubernetes --markdown docs/reliability.md $(FAULTS)
 	@$(UV) run pytest tests/faults -ra --timeout 3600
+	@REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s
+soak: setup ## work for an hour with something broken every minute, and see that nothing grows; SOAK="--minutes 10 --seed 7"
+	@PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK)
 bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)

@@ -25,6 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser):
     parser.addoption("--broker", help="RabbitMQ releases to test on, for example 3.10,4")
     parser.addoption("--broker-tests-only", action="store_true", help="leave out what is the same on every release")
+    parser.addoption("--together", action="store_true", help="of e2e, only tests that bear others beside them: for -n")
+    parser.addoption("--alone", action="store_true", help="of e2e, only the others")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -77,9 +77,16 @@ class World:
         self.hidden = 0  # so many from the front are in other hands
         self.accepts = True
         self.room = None  # so many the work queue takes until it is worked off
+        self.patience = 600.0  # seconds for which the broker lets anybody hold letters
         self.slowness = 0.0  # seconds that it takes to be handed some letters
         self.moments = {}  # when so many had been put back
+        self.takes = 0
         self._planned = {}
+        self._planned_takes = {}
+
+    def at_take(self, number, what):
+        """Have something happen when letters have been taken so often."""
+        self._planned_takes[number] = what
 
     def at(self, number, what):
         """Have something happen when so many messages have been put back."""
@@ -155,12 +162,21 @@ class InHand:
         self.world, self.choosing = world, choosing
         self.refused = False
         self.holding = set()
+        self._until = world.seconds + world.patience
         self._total, self._seen = len(world.dead) - world.hidden - len(world.held), 0
+
+    @property
+    def is_late(self):
+        return self.world.seconds >= self._until
 
     def take(self):
         """Take what nobody else holds, as long as it was there when this began."""
         self.world.tick()
+        if self.is_late:
+            return []
         self.world.seconds += self.world.slowness
+        self.world.takes += 1
+        self.world._planned_takes.pop(self.world.takes, lambda: None)()
         free = [letter for letter in self.world.dead[self.world.hidden :] if id(letter) not in self.world.held]
         taken = free[: min(WINDOW, self._total - self._seen)]
         self._seen += len(taken)

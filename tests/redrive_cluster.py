@@ -51,6 +51,9 @@ class Cluster:
         found = next((one for one in self.status(name).get("conditions", []) if one["type"] == type_), {})
         return found.get("status"), found.get("reason")
 
+    def message(self, type_="Complete", name="fix"):
+        return next(one["message"] for one in self.status(name)["conditions"] if one["type"] == type_)
+
 
 def merge(old, patch):
     merged = dict(old)

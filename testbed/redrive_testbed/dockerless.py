@@ -61,11 +61,9 @@ class Dockerless:
         """Start everything that does not run, and wait until every node is ready."""
         self._refuse_what_cannot_work(nodes)
         debian.install(PACKAGES)
-        kubernetes, coredns = self._build()
+        kubernetes, _ = self._build()
         network.raise_bridge()
-        control_plane = self._control_plane(kubernetes, coredns)
-        with step("starting the control plane"):
-            control_plane.start([NodeSpec(index).name for index in range(network.MOST_NODES)])
+        self.start_servers()
         self._link_kubectl(kubernetes)
         self._wait_for_nodes(dict(self._start_node(spec) for spec in self._wanted_nodes(nodes)))
         say(f"the cluster is up: export KUBECONFIG={self.kubeconfig}")
@@ -81,6 +79,16 @@ class Dockerless:
         network.remove_bridge()
         remove_hardwired()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start_servers(self) -> None:
+        """Start every server of the control plane that does not run, and see that each answers."""
+        with step("starting the control plane"):
+            names = [NodeSpec(index).name for index in range(network.MOST_NODES)]
+            self._control_plane(*self._build()).start(names)
+
+    def kill_server(self, name: str) -> None:
+        """End a server of the control plane at once; `start_servers` brings it back."""
+        self._processes.kill(name)
 
     def nodes(self) -> list[Node]:
         """The nodes that were started and not removed, running or not."""

@@ -184,6 +184,13 @@ def _beside(release: str) -> Iterator[Callable[[], int]]:
 _INTEGRATION = ("tests/integration", "-n2", "--dist=loadfile", "--durations=10")
 
 
+def _e2e(places: Places) -> None:
+    """Test first what must be alone in the cluster, then two files at a time: these mostly wait as well."""
+    words = ("pytest", "tests/e2e", "--durations=10")
+    _tool(*words, "--alone")(places)
+    _tool(*words, "--together", "-n2", "--dist=loadfile")(places)
+
+
 def _clean_up(places: Places, found: Mapping[str, str], *, shown: bool) -> None:
     """Take down what was not up before, each thing whatever becomes of the others, and fail on what is left."""
     steps = [lambda: images.release(places)]
@@ -223,7 +230,7 @@ STAGES = (
     Stage("integration", _integration),
     Stage("cluster", _cluster),
     Stage("images", _images),
-    Stage("e2e", _tool("pytest", "tests/e2e", "--durations=10")),
+    Stage("e2e", _e2e),
     Stage(DEMO, demo.show),
 )
 NAMES = tuple(stage.name for stage in STAGES)

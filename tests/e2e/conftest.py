@@ -5,14 +5,14 @@ are printed, because by the time a person looks they are gone.
 """
 
 import os
-import secrets
 import subprocess
 from contextlib import contextmanager
 
 import pytest
 from e2e.installation import Installation
 from e2e.ledger import Ledger
-from e2e.namespaces import Namespace, describe
+from e2e.namespaces import Namespace, describe, made_namespace
+from e2e.sharing import kept, one_at_a_time, shared_folder
 from e2e.shops import TAGS, Shop
 
 from redrive_testbed import chart, clusters, images, network, pod_broker
@@ -39,26 +39,38 @@ def machine_places():
 
 
 @pytest.fixture(scope="session")
-def cluster(machine_places):
-    standing = clusters.current(machine_places)
-    try:
-        yield clusters.up(machine_places, context=os.environ.get("REDRIVE_CONTEXT") or None)
-    except Refused as reason:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(reason))
+def everybody(tmp_path_factory):
+    """Give a folder that all processes of this run have."""
+    return shared_folder(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def cluster(machine_places, everybody):
+    with one_at_a_time(everybody, "cluster"):
+        standing = clusters.current(machine_places)
+        if standing is None and "PYTEST_XDIST_WORKER" in os.environ:
+            pytest.fail("tests that go several at a time need a cluster that is up: make cluster-up")
+        try:
+            cluster = clusters.up(machine_places, context=os.environ.get("REDRIVE_CONTEXT") or None)
+        except Refused as reason:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(reason))
+    yield cluster
     if standing is None:
         clusters.down(machine_places)
 
 
 @pytest.fixture(scope="session")
-def load_images(cluster, machine_places):
+def load_images(cluster, machine_places, everybody):
     """Give the project's images to every node that the cluster has at the moment of the call."""
-    archives = images.archive(machine_places)
+    with one_at_a_time(everybody, "images"):
+        archives = images.archive(machine_places)
 
     def load():
-        for archive in archives:
-            cluster.load(archive)
+        with one_at_a_time(everybody, "images"):
+            for archive in archives:
+                cluster.load(archive)
 
     return load
 
@@ -143,10 +155,14 @@ def must(kubectl):
 
 
 @pytest.fixture(scope="session")
-def cluster_helm(cluster, must, machine_places):
+def cluster_helm(cluster, must, machine_places, everybody):
     """Give Helm on the cluster, whatever is installed there; in the end the operator's namespace goes."""
-    yield Helm.of(machine_places, cluster)
-    must("delete", "namespace", NAMESPACE, "--ignore-not-found")
+
+    def end():
+        must("delete", "namespace", NAMESPACE, "--ignore-not-found")
+
+    with kept(everybody, "namespace", begin=lambda: None, end=end):
+        yield Helm.of(machine_places, cluster)
 
 
 @pytest.fixture
@@ -158,19 +174,25 @@ def helm(cluster_helm, must, image):
 
 
 @pytest.fixture(scope="session")
-def operator(kubectl, must, cluster_helm, image):
+def operator(kubectl, must, cluster_helm, image, everybody):
     """Give the operator, installed; at the end it must have let go of every object, and never have crashed."""
     installation = Installation(must, cluster_helm)
-    try:
-        installation.install()
-    except (AssertionError, CommandFailed):
-        print(kubectl("describe", "pods", "--namespace", NAMESPACE).stdout)
-        print(kubectl("logs", f"deployment/{NAME}", "--namespace", NAMESPACE).stdout)
-        raise
-    yield installation
-    restarts = installation.restarts()
-    installation.uninstall()
-    assert restarts == [0], "the operator's container was started again by itself"
+
+    def begin():
+        try:
+            installation.install()
+        except (AssertionError, CommandFailed):
+            print(kubectl("describe", "pods", "--namespace", NAMESPACE).stdout)
+            print(kubectl("logs", f"deployment/{NAME}", "--namespace", NAMESPACE).stdout)
+            raise
+
+    def end():
+        restarts = installation.restarts()
+        installation.uninstall()
+        assert restarts == [0], "the operator's container was started again by itself"
+
+    with kept(everybody, "operator", begin=begin, end=end):
+        yield installation
 
 
 @contextmanager
@@ -219,18 +241,6 @@ def newest_shop(open_shop):
         yield shop
 
 
-@contextmanager
-def made_namespace(kubectl):
-    namespace = Namespace(f"e2e-{secrets.token_hex(4)}", kubectl)
-    namespace.kubectl("create", "namespace", namespace.name)
-    # Pods need the account that a controller makes for each namespace a moment later.
-    namespace.wait_for("the service account", lambda: namespace.has("sa/default"))
-    try:
-        yield namespace
-    finally:
-        kubectl("delete", "namespace", namespace.name, "--wait=false")
-
-
 @pytest.fixture
 def namespace(kubectl):
     with made_namespace(kubectl) as namespace:
@@ -251,6 +261,16 @@ def pytest_runtest_makereport(item):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Let what needs no operator go first: it would answer objects that other tests write themselves."""
     items.sort(key=lambda item: "operator" in item.fixturenames)
+    chosen = [wanted for option, wanted in (("--together", True), ("--alone", False)) if config.getoption(option)]
+    if chosen:
+        left = [item for item in items if bears_others(item) not in chosen]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if bears_others(item) in chosen]
+
+
+def bears_others(item):
+    """Say whether a test can go beside others: it has a shop of its own, and does nothing to what they share."""
+    return "operator" in item.fixturenames and item.get_closest_marker("alone") is None

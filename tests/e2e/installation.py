@@ -1,6 +1,7 @@
 """The operator as the chart installs it in the cluster, and what tests do to it."""
 
 import json
+import os
 import time
 
 from redrive_testbed import chart
@@ -16,10 +17,10 @@ class Installation:
     def __init__(self, kubectl, helm):
         self.kubectl, self.helm = kubectl, helm
 
-    def install(self):
+    def install(self, *values):
         """Have an operator of the images that are loaded now: they keep their name when they are built anew."""
         chart.clear(self.helm, self.kubectl)
-        chart.install(self.helm, values=[VALUES])
+        chart.install(self.helm, values=[VALUES, *values])
 
     def uninstall(self):
         chart.uninstall(self.helm)
@@ -64,6 +65,7 @@ class Installation:
 
     def kill(self):
         """End the operator without a word; the Deployment makes another."""
+        must_be_alone()
         chosen = f"--selector={selector(NAME)}"
         self.kubectl("delete", "pod", "--namespace", NAMESPACE, chosen, "--force", "--grace-period=0")
 
@@ -72,6 +74,7 @@ class Installation:
         self.start()
 
     def _scale(self, replicas):
+        must_be_alone()
         self.kubectl("scale", f"deployment/{NAME}", "--namespace", NAMESPACE, f"--replicas={replicas}")
 
     @staticmethod
@@ -80,6 +83,11 @@ class Installation:
         while not ready():
             assert time.monotonic() < deadline, f"{what} after {within} s"
             time.sleep(0.3)
+
+
+def must_be_alone():
+    """Fail where other tests go beside this one, and have the same operator."""
+    assert "PYTEST_XDIST_WORKER" not in os.environ, "others use this operator: the test needs the marker `alone`"
 
 
 def selector(name):

@@ -6,8 +6,10 @@ The logs of a pod go with it; a ledger outlives every rollout, so it can say tha
 import threading
 from collections import Counter
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote
+
+from redrive_testbed.small_server import SmallServer
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,8 @@ class Ledger:
             def log_message(self, *_):
                 """Say nothing: tests look at what was noted."""
 
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://{address}:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = SmallServer(address, Handler)
+        self.url = self._server.url
 
     def attempts(self):
         """Count the runs of each attempt of each message."""
@@ -61,8 +61,7 @@ class Ledger:
     def close(self):
         for event in self._held.values():
             event.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
     def _note(self, message, attempt, pod):
         self.runs.append(Run(message, int(attempt), pod))

@@ -1,7 +1,9 @@
 """A namespace of one test, and kubectl in it. When a test fails, what was in it is printed: it is gone afterwards."""
 
 import json
+import secrets
 import time
+from contextlib import contextmanager
 
 
 class Namespace:
@@ -44,6 +46,19 @@ class Namespace:
                 raise AssertionError(f"{what if isinstance(what, str) else what()} did not come within {within} s")
             time.sleep(0.3)
         return found
+
+
+@contextmanager
+def made_namespace(kubectl):
+    """Make a namespace that goes with the block."""
+    namespace = Namespace(f"e2e-{secrets.token_hex(4)}", kubectl)
+    namespace.kubectl("create", "namespace", namespace.name)
+    # Pods need the account that a controller makes for each namespace a moment later.
+    namespace.wait_for("the service account", lambda: namespace.has("sa/default"))
+    try:
+        yield namespace
+    finally:
+        kubectl("delete", "namespace", namespace.name, "--wait=false")
 
 
 def describe(namespace):

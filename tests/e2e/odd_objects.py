@@ -30,9 +30,9 @@ LEAVES = (
 )
 
 
-def odd_consumers(shop, count):
-    """Make so many consumers, always the same ones: of a good spec each, with odd parts."""
-    chance = random.Random(4711)  # noqa: S311 - to be the same again
+def odd_consumers(shop, count, *, seed):
+    """Make so many consumers, the same ones for the same seed: of a good spec each, with odd parts."""
+    chance = random.Random(seed)  # noqa: S311 - to be the same again
     good = [case["object"]["spec"] for case in GOOD if case["object"]["kind"] == "RetryingConsumer"]
     return [_odd(shop, f"odd-{number}", chance.choice(good), chance) for number in range(count)]
 

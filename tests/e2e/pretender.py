@@ -1,9 +1,10 @@
 """A real broker's management API that says it is of another version: not every release that is refused can be had."""
 
-import threading
 from contextlib import closing
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from redrive_testbed.small_server import SmallServer
 
 NO_CONTENT = 204
 
@@ -40,11 +41,8 @@ class Pretender:
             def log_message(self, *_):
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://{address}:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = SmallServer(address, Handler)
+        self.url = self._server.url
 
     def close(self):
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()

@@ -70,10 +70,17 @@ class Shop:
 
     def change_password(self, password):
         """Give the shop's broker user another password, and write it into the Secret."""
+        self.change_broker_password(password)
+        self.write_password(password)
+
+    def change_broker_password(self, password):
+        """Give the shop's broker user another password, of which nobody is told."""
         settings, user = self.broker.settings, self.vhost.user
         self.broker.add_user(user, password, tags=TAGS)
         url = amqp_url(settings, vhost=self.vhost.name, user=user, password=password)
         self.vhost = replace(self.vhost, password=password, amqp_url=url)
+
+    def write_password(self, password):
         self.namespace.patch("secret/rabbitmq", {"stringData": {"password": password}})
 
     # What tests ask for

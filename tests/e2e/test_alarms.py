@@ -28,7 +28,7 @@ TIMES = 20
 PATIENCE = 150
 
 # The first test of all waits until everything has begun.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 def documented_jobs():

@@ -139,6 +139,7 @@ def test_what_is_changed_or_deleted_by_hand_is_repaired_within_a_minute_and_told
     shop.wait_ready()
 
 
+@pytest.mark.alone
 def test_restart_of_the_operator_rolls_nothing_and_writes_nothing(shop, operator):
     shop.wait_ready()
     before = shop.uids(), versions(shop)

@@ -131,6 +131,7 @@ def test_object_whose_vhost_is_gone_has_nothing_to_wait_for(newest_shop):
     shop.namespace.kubectl("delete", "rcon", "--all", "--timeout=60s")
 
 
+@pytest.mark.alone
 def test_object_deleted_while_no_operator_runs_is_let_go_by_the_next(newest_shop, operator):
     shop = newest_shop
     shop.apply_ready(shop.consumer(worker=shop.worker(), deletionPolicy="Delete"))

@@ -14,6 +14,8 @@ from redrive.access import user_name
 from redrive_testbed import network
 from redrive_testbed.operator_manifests import CONSUMER_IMAGE
 
+pytestmark = pytest.mark.alone
+
 DYING = Path(__file__).with_name("dying_operator.py")
 
 # Each operator gets as far as its own step: what was done before is there already, so the steps are in their order.

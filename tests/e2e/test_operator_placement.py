@@ -25,6 +25,8 @@ from redrive_operator.causes import PlacementCause
 from redrive_testbed import images
 from redrive_testbed.rabbitmq_release import TESTED
 
+pytestmark = pytest.mark.alone
+
 DEFAULT_GRACE = timedelta(seconds=30)
 
 CRASHES = {

@@ -164,6 +164,7 @@ def test_people_and_autoscalers_set_the_number_where_the_spec_has_no_scaling(hir
     namespace.kubectl("delete", "horizontalpodautoscaler/machine")
 
 
+@pytest.mark.alone
 def test_restart_of_the_operator_takes_nobody_away_early_and_tells_nothing_twice(hire, operator):
     crew = hire("kept")
     crew.begin(scaling={"maxReplicas": 3, "messagesPerReplica": 2, "scaleDownDelay": "10m"})

@@ -77,6 +77,7 @@ def test_dead_letters_are_counted_put_back_and_deleted_as_a_redrive_asks(shop):
     assert shop.ledger.ran("void-1") == [1]
 
 
+@pytest.mark.alone
 def test_operator_that_is_killed_in_the_middle_goes_on_where_it_was(newest_shop, operator):
     shop = newest_shop
     shop.apply_ready(shop.consumer(worker=shop.worker(concurrency=8), retry={"maxAttempts": 1}))

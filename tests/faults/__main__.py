@@ -1,7 +1,8 @@
 """Breaks things at length, and writes what came of it: `make faults`.
 
 Every fault alone, on every release, then several together by chance from a seed that is printed. Each trial has
-a broker or a cluster of its own. It fails when anything is lost, or wrong in another way.
+a broker or a cluster of its own; with --kubernetes the workers are pods of a cluster that is brought up for all of
+them. It fails when anything is lost, or wrong in another way.
 """
 
 import argparse
@@ -9,20 +10,14 @@ import secrets
 import shlex
 import signal
 import sys
-import tempfile
 import traceback
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from faults.catalogue import CATALOGUE, draw
-from faults.figures import place, read_rows, render, to_row, write_row
+from faults.figures import read_rows, to_row, write_row
 from faults.scripts import seeded
-from faults.trial import run_trial
+from faults.suites import KUBERNETES, PROCESSES
 
-from redrive_testbed.places import Places
-from redrive_testbed.rabbitmq import start_broker
-from redrive_testbed.rabbitmq_cluster import start_cluster
 from redrive_testbed.rabbitmq_release import TESTED
 
 MIXED = "several together"
@@ -30,33 +25,49 @@ MIXED = "several together"
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that workers and brokers are ended as well
-    asked = _parser().parse_args()
+    parser = _parser()
+    asked = parser.parse_args()
+    suite = KUBERNETES if asked.kubernetes else PROCESSES
+    wanted = _wanted(suite, asked, parser.error)
     page = Path(asked.markdown) if asked.markdown else None
     if page:
-        place(page.read_text(), "")  # before hours are spent
-    kept = Path(asked.json)
-    failures = 0
-    if not asked.render_only:
-        for release in asked.release.split(","):
-            for fault in [*(asked.only.split(",") if asked.only else CATALOGUE), *([MIXED] if asked.mixed else [])]:
-                for number in range(asked.mixed if fault == MIXED else asked.runs):
-                    failures += not _try(release, fault, asked, kept, seed=asked.seed + number)
-    text = render(read_rows(kept.read_text()))
+        suite.place(page.read_text(), "")  # before hours are spent
+    kept = Path(asked.json or suite.json)
+    failures = 0 if asked.render_only or not wanted else _run_all(suite, wanted, asked, kept)
+    text = suite.render(read_rows(kept.read_text() if kept.exists() else ""))
     print(text)
-    if page:
-        page.write_text(place(page.read_text(), text))
+    if page and kept.exists():
+        page.write_text(suite.place(page.read_text(), text))
     return 1 if failures else 0
 
 
-def _try(release, fault, asked, kept, *, seed):
+def _wanted(suite, asked, refuse):
+    """List the faults of this suite that are asked for; names of the other one are left to it."""
+    only = asked.only.split(",") if asked.only else list(suite.catalogue)
+    unknown = [name for name in only if name not in {**PROCESSES.catalogue, **KUBERNETES.catalogue}]
+    if unknown:
+        refuse(f"there is no fault {', '.join(unknown)}")
+    alone = [name for name in only if name in suite.catalogue] if asked.runs else []
+    return [*alone, *([MIXED] if asked.mixed else [])]
+
+
+def _run_all(suite, wanted, asked, kept):
+    """Run every trial; say how many were not right."""
+    failures = 0
+    with suite.ready() as run:
+        for release in asked.release.split(","):
+            for fault in wanted:
+                for number in range(asked.mixed if fault == MIXED else asked.runs):
+                    failures += not _try(suite, run, release, fault, asked, kept, seed=asked.seed + number)
+    return failures
+
+
+def _try(suite, run, release, fault, asked, kept, *, seed):
     """Run one trial, keep its figures, and say whether all was right."""
     print(f"--- RabbitMQ {release}, {fault}, seed {seed}", flush=True)
-    lanes = draw(seeded(seed)) if fault == MIXED else [[CATALOGUE[fault]()]]
-    size = max(one.nodes for lane in lanes for one in lane)
+    lanes = suite.draw(seeded(seed)) if fault == MIXED else [[suite.catalogue[fault]()]]
     try:
-        with _brokers(release, size) as (nodes, folder):
-            outcome = run_trial(nodes, folder, lanes, seed=seed, messages=asked.messages)
-            version = nodes[0].version
+        outcome, version = run(release, lanes, seed=seed, messages=asked.messages)
     except Exception:
         traceback.print_exc()
         return False
@@ -71,29 +82,17 @@ def _try(release, fault, asked, kept, *, seed):
     return not outcome.account.complaints
 
 
-@contextmanager
-def _brokers(release, size):
-    with tempfile.TemporaryDirectory(prefix="redrive-faults-") as folder:
-        state, work = Path(folder) / "brokers", Path(folder) / "worker"
-        state.mkdir()
-        work.mkdir()
-        places = Places(state=state, cache=Places.from_environment().cache)
-        started = (start_broker if size == 1 else start_cluster)(places, release, leashed=True)
-        try:
-            yield ([started] if size == 1 else list(started.nodes)), work
-        finally:
-            started.remove()
-
-
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("--kubernetes", action="store_true", help="faults of Kubernetes, on a cluster of two nodes")
     parser.add_argument("--release", default=",".join(TESTED), help="RabbitMQ releases")
-    parser.add_argument("--only", help=f"faults, of {', '.join(CATALOGUE)}")
+    names = f"{', '.join(PROCESSES.catalogue)}; of Kubernetes: {', '.join(KUBERNETES.catalogue)}"
+    parser.add_argument("--only", help=f"faults, of {names}")
     parser.add_argument("--messages", type=int, default=1000, help="in each trial")
     parser.add_argument("--runs", type=int, default=3, help="of each fault alone, on each release")
     parser.add_argument("--mixed", type=int, default=5, help="runs with several faults together, on each release")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the first run")
-    parser.add_argument("--json", default="bench-faults.json", help="where every figure is kept; it grows")
+    parser.add_argument("--json", help="where every figure is kept; it grows")
     parser.add_argument("--markdown", help="a page to write the table into")
     parser.add_argument("--render-only", action="store_true", help="only write the table, from the kept figures")
     return parser

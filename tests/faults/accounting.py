@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
-from faults.scripts import FAILING, HANDLED, MAX_ATTEMPTS, MAX_CRASHES, Script, succeeds
+from faults.scripts import FAILING, HANDLED, MAX_ATTEMPTS, MAX_CRASHES, Script, dies, succeeds
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,16 @@ class Letter:
     reason: str | None
     attempt: int
     crashes: int = 0
+    failed_by: str | None = None
 
 
 @dataclass(frozen=True)
 class Disturbance:
     """Something that was broken, from when to when, and how many messages were destroyed on purpose by it.
 
-    While one lasts that `takes_back`, the broker may take messages away from workers that live.
+    While one lasts that `takes_back`, the broker may take messages away from workers that live. A `gentle` one kills
+    nobody and breaks no connection, so it excuses nothing. `mended` is when the last hand was laid to it, if it took
+    longer until all was as before.
     """
 
     name: str
@@ -58,6 +61,13 @@ class Disturbance:
     healed: float
     destroyed: int = 0
     takes_back: bool = False
+    gentle: bool = False
+    mended: float | None = None
+
+    @property
+    def whole_after(self) -> float:
+        """Say how long it took after the mending until all was as before."""
+        return 0.0 if self.mended is None else self.healed - self.mended
 
 
 @dataclass(frozen=True)
@@ -207,13 +217,14 @@ class _Case:
 
         That is a run without an end, and a worker that died with it in its hands before it ran. Where the broker takes
         a message from a worker that lives and gives it to another, that one cannot know better either. Of a message
-        that was never cut short, only what ran again counts: nobody else is to blame for it.
+        that was neither cut short nor a suspect, only what ran again counts: nobody else is to blame for it.
         """
         unfinished = sum(run.ended is None for run in self.runs)
         taken = sum(one.takes_back and one.healed >= self.published.at for one in self.found.disturbances)
         again = sum(run.ended is not None for run, _ in self._repetitions()) if taken else 0
-        held = taken + sum(death > self.published.at for death in self.found.deaths) if unfinished else 0
-        return unfinished + again + held
+        if not unfinished and not any(run.suspect for run in self.runs):
+            return again
+        return unfinished + again + taken + sum(death > self.published.at for death in self.found.deaths)
 
     def _attempts(self) -> Iterable[Complaint]:
         if self.runs and not self.published.script.is_readable:
@@ -232,7 +243,7 @@ class _Case:
                 counts["repeated"] += 1
                 if not excused:
                     yield self._complain(Wrong.REPEATED, self._story())
-            elif not run.what.startswith("die"):
+            elif not dies(run.what):
                 counts["cut short"] += 1
                 if not excused:
                     yield self._complain(Wrong.CUT_SHORT, self._story())
@@ -251,7 +262,8 @@ class _Case:
 
     def _is_excused(self, until: float) -> bool:
         """Say whether something was broken while this message lived, or its publisher sent it twice."""
-        during = (one.began < until and one.healed >= self.published.at for one in self.found.disturbances)
+        harsh = (one for one in self.found.disturbances if not one.gentle)
+        during = (one.began < until and one.healed >= self.published.at for one in harsh)
         return self.published.sent > 1 or any(during)
 
     def _noted(self, attempt: int) -> bool:
@@ -272,12 +284,11 @@ class _Case:
 
 
 def recovery_seconds(found: Findings, disturbance: Disturbance) -> float | None:
-    """Say how long after the healing the first message that was published after it was handled."""
-    later = {
-        name for name, one in found.published.items() if one.at > disturbance.healed and one.script.fate == HANDLED
-    }
+    """Say how long after the mending the first message that was published after it was handled."""
+    since = disturbance.healed if disturbance.mended is None else disturbance.mended
+    later = {name for name, one in found.published.items() if one.at > since and one.script.fate == HANDLED}
     ends = [run.ended for run in found.runs if run.message in later and run.ended is not None and succeeds(run.what)]
-    return min(ends) - disturbance.healed if ends else None
+    return min(ends) - since if ends else None
 
 
 def lateness_seconds(found: Findings, delay: float) -> float:

@@ -9,7 +9,11 @@ from faults.replicas import lead
 from faults.stage import VHOST
 from workers.bed import QUEUE
 
+from redrive_testbed.rabbitmq_cluster import running_nodes
+from redrive_testbed.shell import wait_until
+
 CONSUMER_TIMEOUT_MS, USUAL_TIMEOUT_MS = 2_000, 1_800_000
+MAJORITY_KEEPS_METADATA = 4
 TICK_MS, USUAL_TICK_MS = 1_000, 60_000
 
 
@@ -95,6 +99,7 @@ class ConsumerTimeout(Fault):
 
     def heal(self, stage):
         _set_patience(stage.nodes[0], USUAL_TIMEOUT_MS, USUAL_TICK_MS)
+        stage.way.cut()  # who has begun to consume meanwhile would keep the short one
 
 
 class NodeKilled(Fault):
@@ -118,6 +123,40 @@ class NodeFrozen(BrokerFrozen):
 
     name = "node-frozen"
     nodes = 3
+
+
+class NodesCut(Fault):
+    """Nothing goes between one node of three, the one that everybody is connected to, and the two others.
+
+    All of them run. The one that is alone refuses to speak with the others, for it does not know their cookie any more.
+    Before RabbitMQ 4, where no majority keeps the metadata, that splits them, and nobody heals it: the one that was
+    alone is restarted, as an administrator must.
+    """
+
+    name = "nodes-cut"
+    lane = "broker"
+    takes_back = True
+    held = 30.0
+    nodes = 3
+
+    def start(self, stage, chance):
+        alone = stage.nodes[0]
+        for name in self._others(stage):
+            alone.rabbitmqctl("eval", f"erlang:set_cookie('{name}', cut), erlang:disconnect_node('{name}').")
+        seen = alone.rabbitmqctl("eval", "nodes().")
+        assert not any(name in seen for name in self._others(stage)), f"it is not alone: {seen}"
+
+    def heal(self, stage):
+        alone = stage.nodes[0]
+        for name in self._others(stage):
+            alone.rabbitmqctl("eval", f"erlang:set_cookie('{name}', erlang:get_cookie()), net_adm:ping('{name}').")
+        if int(alone.version.split(".")[0]) < MAJORITY_KEEPS_METADATA:
+            alone.stop()
+            alone.start()
+        wait_until("the nodes do not see each other", lambda: _see_each_other(stage.nodes), within=120)
+
+    def _others(self, stage):
+        return [node.settings.node for node in stage.nodes[1:]]
 
 
 class LeaderChanged(Fault):
@@ -153,10 +192,15 @@ class MajorityLost(Fault):
             node.wait_ready()
 
 
+def _see_each_other(nodes):
+    names = {node.settings.node for node in nodes}
+    return all(running_nodes(node) == names for node in nodes)
+
+
 def _set_patience(node, timeout, tick):
     for setting, value in (("consumer_timeout", timeout), ("channel_tick_interval", tick)):
         node.rabbitmqctl("eval", f"application:set_env(rabbit, {setting}, {value}).")
 
 
 BROKER_FAULTS = (BrokerKilled, BrokerRestarted, BrokerFrozen, MemoryAlarm, DiskAlarm, ConsumerTimeout)
-CLUSTER_FAULTS = (NodeKilled, NodeFrozen, LeaderChanged, MajorityLost)
+CLUSTER_FAULTS = (NodeKilled, NodeFrozen, NodesCut, LeaderChanged, MajorityLost)

@@ -1,14 +1,25 @@
 """Every fault by its name, and what is broken together by chance."""
 
 from faults.broker_faults import BROKER_FAULTS, CLUSTER_FAULTS
+from faults.clock_faults import CLOCK_FAULTS
 from faults.queue_faults import QUEUE_FAULTS
 from faults.worker_faults import WORKER_FAULTS
 
-CATALOGUE = {fault.name: fault for fault in (*WORKER_FAULTS, *BROKER_FAULTS, *QUEUE_FAULTS, *CLUSTER_FAULTS)}
+CATALOGUE = {
+    fault.name: fault for fault in (*WORKER_FAULTS, *CLOCK_FAULTS, *BROKER_FAULTS, *QUEUE_FAULTS, *CLUSTER_FAULTS)
+}
 
 # These have a trial of their own: a minute of standing still teaches nothing more among others, and what is destroyed
-# by hand would hide what is lost.
-_ALONE = ("worker-stopped", "network-silent", "neighbour-stuck", "queue-purged", "queue-deleted", "rung-deleted")
+# by hand would hide what is lost; another clock must be there from the beginning.
+_ALONE = (
+    "worker-stopped",
+    "network-silent",
+    "neighbour-stuck",
+    "queue-purged",
+    "queue-deleted",
+    "rung-deleted",
+    "clock-jumped",
+)
 _ON_ONE_NODE = [name for name, fault in CATALOGUE.items() if fault.nodes == 1 and name not in _ALONE]
 
 

@@ -11,21 +11,26 @@ from workers.bed import descendants
 
 
 class Crew:
-    """Keeps so many workers running until it is stopped. `deaths` are the times at which one was found dead."""
+    """Keeps so many workers running until it is stopped. `deaths` are the times at which one was found dead.
 
-    def __init__(self, bed, size):
+    The first ones may be `spared`: nobody picks them to be killed, so that they grow old.
+    """
+
+    def __init__(self, bed, size, *, spared=0, inside=()):
         self._bed = bed
+        self._spared = spared
+        self._inside = inside
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.deaths = []
-        self.running = [bed.start() for _ in range(size)]
+        self.running = [bed.start(inside=inside) for _ in range(size)]
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def pick(self, chance):
         """Give one of the workers."""
         with self._lock:
-            return chance.choice(self.running)
+            return chance.choice(self.running[self._spared :])
 
     def children(self):
         """List the processes of all workers, but for the workers themselves."""
@@ -39,7 +44,7 @@ class Crew:
             for worker in self.running:
                 worker.stop()
             yield
-            self.running = [self._bed.start() for _ in self.running]
+            self.running = [self._bed.start(inside=self._inside) for _ in self.running]
 
     def stop(self):
         """Have every worker finish what it has begun; one that does not is killed."""
@@ -59,7 +64,7 @@ class Crew:
                 for place, worker in enumerate(self.running):
                     if worker.process.poll() is not None:
                         self.deaths.append(time.time())
-                        self.running[place] = self._bed.start()
+                        self.running[place] = self._bed.start(inside=self._inside)
 
 
 def send(pid, number):

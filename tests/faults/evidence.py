@@ -9,6 +9,8 @@ from workers.bed import QUEUE
 from redrive.ladder import ORPHANS
 from redrive.letter import read_death
 
+TIMED_OUT = "redrive.TimedOut"
+
 
 def read_runs(ledger):
     """Pair beginnings with their ends; the last line may be cut off where a machine died, and no process cuts one."""
@@ -33,24 +35,35 @@ def read_timeouts(workers):
     return {
         (line["id"], line["attempt"])
         for worker in workers
-        for event in ("retry", "dead")
-        for line in worker.lines(event)
-        if line.get("errorType") == "redrive.TimedOut"
+        for line in worker.told(containing=TIMED_OUT)
+        if line.get("event") in ("retry", "dead") and line.get("errorType") == TIMED_OUT
     }
+
+
+def told_timeouts(ledger, letters):
+    """List the attempts of which the next one, or the dead letter, says that they took too long.
+
+    What a message brings along outlives the log of its pod.
+    """
+    notes = map(json.loads, ledger.read_text().splitlines())
+    retried = {(note["id"], note["attempt"] - 1) for note in notes if note.get("failed_by") == TIMED_OUT}
+    return retried | {(letter.message, letter.attempt) for letter in letters if letter.failed_by == TIMED_OUT}
 
 
 def take_letters(bed):
     """Take the dead letters, so that the queue is empty."""
-    return [
-        Letter(
-            message=message.id,
-            reason=reason and str(reason),
-            attempt=message.attempt,
-            crashes=message.story.crashes,
-        )
-        for message in bed.letters()
-        for reason in [read_death(message.headers).reason]
-    ]
+    return [to_letter(message) for message in bed.letters()]
+
+
+def to_letter(message):
+    reason = read_death(message.headers).reason
+    return Letter(
+        message=message.id,
+        reason=reason and str(reason),
+        attempt=message.attempt,
+        crashes=message.story.crashes,
+        failed_by=message.story.error_type,
+    )
 
 
 def depths(stage):

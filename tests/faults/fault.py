@@ -1,5 +1,6 @@
 """A fault: what is broken, for how long, and how it is mended again."""
 
+from pathlib import Path
 from random import Random
 
 from faults.stage import Stage
@@ -9,7 +10,9 @@ class Fault:
     """Something to break on a stage. `held` is how long it stays broken, `destroyed` what went by our own will.
 
     The `lane` says what it needs: faults of the lane "broker" ask something of the broker to begin or to end, so
-    two of them do not go together; those of the lane "worker" go with any.
+    two of them do not go together; those of the lane "worker" go with any. The lanes "control" and "pods" are those of
+    faults of Kubernetes: `pace` is how many messages are published in a second meanwhile, and `mode` that of the
+    workers. A `gentle` fault kills nobody: no run may be repeated, or cut short, because of it.
     """
 
     name = ""
@@ -17,12 +20,23 @@ class Fault:
     held = 0.0
     nodes = 1
     takes_back = False
+    gentle = False
+    mode = "Process"
+    pace = 12.0
 
     def __init__(self) -> None:
         self.destroyed = 0
+
+    def inside(self, folder: Path) -> tuple[str, ...]:
+        """Give the words by way of which every worker is started, where the fault needs it; asked before any is."""
+        del folder
+        return ()
 
     def start(self, stage: Stage, chance: Random) -> None:
         """Break it."""
 
     def heal(self, stage: Stage) -> None:
         """Mend it, where it does not mend itself; return when that is done."""
+
+    def settle(self, stage: Stage) -> None:
+        """Wait until all is as before, where that takes longer than the mending."""

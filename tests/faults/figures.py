@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass
 
 BEGIN = "<!-- faults: begin; written by make faults, edits are lost -->"
 END = "<!-- faults: end -->"
+KUBERNETES_BEGIN = "<!-- faults of Kubernetes: begin; written by make faults, edits are lost -->"
+KUBERNETES_END = "<!-- faults of Kubernetes: end -->"
 HEAD = (
     "RabbitMQ", "fault", "runs", "messages", "lost", "stuck", "wrong", "run twice", "parked twice", "cut short",
     "astray", "destroyed by hand", "recovered after, s", "latest retry, s",
 )  # fmt: skip
+WHOLE = "whole again after, s"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Row:
     command: str
     together: tuple[str, ...] = ()
     stuck: int = 0
+    whole: tuple[float, ...] = ()
 
 
 def to_row(outcome, *, version, fault, seed, date, command):
@@ -58,6 +62,7 @@ def to_row(outcome, *, version, fault, seed, date, command):
         command=command,
         together=outcome.faults if len(outcome.faults) > 1 else (),
         stuck=counted.stuck,
+        whole=outcome.whole,
     )
 
 
@@ -67,29 +72,30 @@ def write_row(row: Row) -> str:
 
 def read_rows(text: str) -> list[Row]:
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-    tuples = ("recoveries", "together")
-    return [Row(**{**line, **{name: tuple(line[name]) for name in tuples}}) for line in lines]
+    tuples = ("recoveries", "together", "whole")
+    return [Row(**{**line, **{name: tuple(line.get(name, ())) for name in tuples}}) for line in lines]
 
 
-def place(page: str, report: str) -> str:
+def place(page: str, report: str, *, begin: str = BEGIN, end: str = END) -> str:
     """Put the report between the page's markers; ValueError where it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no place for the report: give it the lines {BEGIN!r} and {END!r}")
-    return f"{before}{BEGIN}\n\n{report}\n{END}{after}"
+    before, has_begin, rest = page.partition(begin)
+    _, has_end, after = rest.partition(end)
+    if not has_begin or not has_end:
+        raise ValueError(f"the page has no place for the report: give it the lines {begin!r} and {end!r}")
+    return f"{before}{begin}\n\n{report}\n{end}{after}"
 
 
-def render(rows: Sequence[Row]) -> str:
-    """Write the whole report in Markdown."""
+def render(rows: Sequence[Row], *, whole: bool = False) -> str:
+    """Write the whole report in Markdown; `whole` adds how long it took until all was as before."""
     groups = {}
     for row in rows:
         groups.setdefault((row.version, row.fault), []).append(row)
-    cells = [_cells(version, fault, group) for (version, fault), group in groups.items()]
+    cells = [_cells(*key, group) + [_longest(group)] * whole for key, group in groups.items()]
     commands = "\n".join(f"- {row.date}: `{row.command}`" for row in {row.command: row for row in rows}.values())
     mixed = [row for row in rows if row.together]
     seeds = "\n".join(f"- RabbitMQ {row.version}, seed {row.seed}: {', '.join(row.together)}" for row in mixed)
-    head = [HEAD, ["---"] * len(HEAD)]
+    titles = [*HEAD, *[WHOLE] * whole]
+    head = [titles, ["---"] * len(titles)]
     parts = [commands, "\n".join(f"| {' | '.join(line)} |" for line in [*head, *cells])]
     if seeds:
         parts.append(f"What was broken together, by seed:\n\n{seeds}")
@@ -106,3 +112,7 @@ def _cells(version: object, fault: object, rows: Sequence[Row]) -> list[str]:
     ]
     latest = max(row.lateness for row in rows)
     return [str(version), str(fault), str(len(rows)), *(f"{one:,}" for one in sums), after, f"{latest:.1f}"]
+
+
+def _longest(rows: Sequence[Row]) -> str:
+    return f"{max((one for row in rows for one in row.whole), default=0.0):.1f}"

@@ -11,30 +11,41 @@ from redrive.properties import Properties
 
 
 class Load:
-    """A thread with a connection of its own; `published` is what was confirmed, by id."""
+    """A thread with a connection of its own; `published` is what was confirmed, by id.
 
-    def __init__(self, connect, scripts, *, per_second, prefix="m"):
+    Scripts may have no end: then it publishes until it is told that it is `enough`.
+    """
+
+    def __init__(self, connect, scripts, *, per_second, prefix="m", published=None):
         self._connect = connect
         self._scripts = scripts
         self._pause = 1 / per_second
         self._prefix = prefix
         self._amqp = None
         self._giving_up = threading.Event()
-        self.published = {}
+        self._enough = threading.Event()
+        self._missing = len(scripts) if hasattr(scripts, "__len__") else 0
+        self.published = {} if published is None else published
         self.trouble = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
+
+    def enough(self):
+        """Begin no other message."""
+        self._enough.set()
 
     def join(self, within):
         self._thread.join(within)
         self._giving_up.set()
         self._thread.join(120)
-        missing = len(self._scripts) - len(self.published)
-        assert not missing, f"{missing} messages could not be published: {self.trouble}"
+        assert not self._thread.is_alive(), f"it is still publishing: {self.trouble}"
+        assert self._missing <= 0, f"{self._missing} messages could not be published: {self.trouble}"
 
     def _work(self):
         next_at = time.monotonic()
         for number, script in enumerate(self._scripts):
+            if self._enough.is_set():
+                break
             next_at = max(next_at + self._pause, time.monotonic() - 1)  # what was missed is made up for a little
             self._giving_up.wait(max(0.0, next_at - time.monotonic()))
             self._publish(f"{self._prefix}-{number}-{script.name}", script)
@@ -59,4 +70,5 @@ class Load:
                 self._giving_up.wait(0.5)
             else:
                 self.published[name] = Published(script, time.time(), sent)
+                self._missing -= 1
                 return

@@ -8,10 +8,10 @@ from faults.fault import Fault
 from faults.stage import DELAY_SECONDS, VHOST
 from workers.bed import QUEUE
 
-from redrive.ladder import RETRY, routing_key
+from redrive.ladder import DELIVERY_LIMIT, RETRY, routing_key
 from redrive.properties import Properties
 from redrive.provision import ensure
-from redrive.topology import Owner, Wanted
+from redrive.topology import Owner, Wanted, dead_queue_name
 
 RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
 NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
@@ -99,6 +99,33 @@ class NeighbourStuck(Fault):
             ensure(NEIGHBOUR, owner=Owner("tests"), amqp=amqp, management=stage.management())
 
 
+class DeadLettersLimited(Fault):
+    """Somebody's policy of the highest priority has no more than three letters fit into the dead letter queue."""
+
+    name = "dead-letters-limited"
+    lane = "broker"
+    held = 20.0
+
+    def start(self, stage, chance):
+        limit = {
+            "pattern": f"^{dead_queue_name(QUEUE)}$",
+            "definition": {"max-length": 3, "delivery-limit": DELIVERY_LIMIT},
+            "apply-to": "queues",
+            "priority": 2_000_000,
+        }
+        stage.living.api.put("policies", VHOST, "limit", body=limit)
+        self._said = self._complaints(stage)
+
+    def heal(self, stage):
+        stage.living.api.delete("policies", VHOST, "limit")
+        assert any("max-length by policy 'limit'" in one for one in self._said), f"nobody was told: {self._said}"
+
+    def _complaints(self, stage):
+        with stage.connect() as amqp:
+            report = ensure(stage.wanted, owner=Owner("tests"), amqp=amqp, management=stage.management())
+        return [str(one) for one in report.broken]
+
+
 class PasswordRotated(Fault):
     """The workers' password is changed and their connections closed; a while later they are given the new one."""
 
@@ -115,4 +142,4 @@ class PasswordRotated(Fault):
         stage.bed.point_to(self._url)
 
 
-QUEUE_FAULTS = (QueuePurged, QueueDeleted, RungDeleted, NeighbourStuck, PasswordRotated)
+QUEUE_FAULTS = (QueuePurged, QueueDeleted, RungDeleted, NeighbourStuck, DeadLettersLimited, PasswordRotated)

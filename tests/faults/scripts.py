@@ -7,7 +7,7 @@ from random import Random
 HANDLED = "Handled"
 
 # Steps after which a message is done, and those after which it has used an attempt.
-SUCCEEDING = frozenset({"ok", "die once"})
+SUCCEEDING = frozenset({"ok", "die once", "eat once"})
 FAILING = frozenset({"fail", "hang"})
 
 
@@ -31,6 +31,11 @@ def succeeds(step: str) -> bool:
     return step in SUCCEEDING or step.startswith("sleep:")
 
 
+def dies(step: str) -> bool:
+    """Say whether a step may end its own process."""
+    return step.startswith("die") or step == "eat once"
+
+
 MAX_ATTEMPTS = 3
 MAX_CRASHES = 3
 
@@ -52,6 +57,12 @@ SCRIPTS = {
         Script("hanging", ("hang", "ok")),
     )
 }
+
+# No part of the mixture: it asks for more memory than its container may have, until somebody is killed for it.
+GREEDY = Script("greedy", ("eat once",))
+
+# What ends its process, or never ends: where handlers are threads, that is the worker itself.
+ONLY_FOR_PROCESSES = frozenset({"killer", "stumbling", "hanging"})
 
 # How many of each there are among a hundred: few of those that cost seconds.
 SHARES = {

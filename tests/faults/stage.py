@@ -39,19 +39,20 @@ _RUNNER = {"python": {"handler": "accounted:handle", "mode": "Process"}}
 class Stage:
     """One consumer on one broker, or on a cluster. Close it: nothing of it outlives the trial."""
 
-    def __init__(self, nodes, folder, *, workers=2):
+    def __init__(self, nodes, folder, *, workers=2, spared=0, operator=None, inside=()):
         self.nodes = nodes
+        self.published = {}
         vhost = nodes[0].add_vhost(VHOST)
         ports = [node.settings.ports.amqp for node in nodes]
         self.way, self._own_way = StallingProxy(*ports), StallingProxy(*ports)
         self.url = self.by(self._own_way, vhost.user, vhost.password)
-        raw = manifest(VHOST, timeout=f"{TIMEOUT_SECONDS}s", retry=_RETRY, runner=_RUNNER)
-        self.bed = Bed(self.url, folder, raw)
+        self.raw = manifest(VHOST, timeout=f"{TIMEOUT_SECONDS}s", retry=_RETRY, runner=_RUNNER)
+        self.bed = Bed(self.url, folder, self.raw)
         self.wanted = Wanted.of(self.bed.consumer)
         self.rotate_password()
         self.turn()
-        self.crew = Crew(self.bed, workers)
-        self.operator = Operator(self)
+        self.crew = Crew(self.bed, workers, spared=spared, inside=inside)
+        self.operator = (operator or Operator)(self)
 
     @property
     def living(self):
@@ -68,9 +69,7 @@ class Stage:
         return Amqp([parse_amqp_url(self.url)])
 
     def management(self):
-        admin = self.living.settings.credentials
-        api = parse_management_url(self.living.management_url)
-        return Management(api.as_user(admin.user, admin.password), vhost=VHOST)
+        return manage(self.living)
 
     def change_password(self):
         """Have the broker know the workers by a new password; say by which URL they come from now on."""
@@ -87,8 +86,12 @@ class Stage:
     def turn(self):
         """Do what the operator does at a turn: mend what differs, and bring the consumer's orphans home."""
         with self.connect() as amqp:
-            ensure(self.wanted, owner=Owner("tests"), amqp=amqp, management=self.management())
-            reclaim(amqp, {self.wanted.address: QUEUE}, most=100_000)
+            take_turn(amqp, self.management(), self.wanted)
+
+    def send_home(self):
+        """Have nobody work any more."""
+        self.operator.stop()
+        self.crew.stop()
 
     def close(self):
         self.operator.stop()
@@ -96,6 +99,18 @@ class Stage:
         self.bed.close()
         self.way.close()
         self._own_way.close()
+
+
+def take_turn(amqp, management, wanted):
+    ensure(wanted, owner=Owner("tests"), amqp=amqp, management=management)
+    reclaim(amqp, {wanted.address: QUEUE}, most=100_000)
+
+
+def manage(node):
+    """Give the management API of a node, as its administrator."""
+    admin = node.settings.credentials
+    api = parse_management_url(node.management_url)
+    return Management(api.as_user(admin.user, admin.password), vhost=VHOST)
 
 
 class Operator:

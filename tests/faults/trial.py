@@ -12,7 +12,7 @@ from faults.accounting import (
     lateness_seconds,
     recovery_seconds,
 )
-from faults.evidence import depths, read_runs, read_timeouts, take_letters
+from faults.evidence import depths, read_runs, read_timeouts, take_letters, told_timeouts
 from faults.load import Load
 from faults.replicas import count_all, is_at_rest
 from faults.scripts import SCRIPTS, mix, seeded, succeeds
@@ -40,33 +40,42 @@ class Outcome:
     lateness: float
     deaths: int
     seconds: float
+    whole: tuple[float, ...] = ()
 
 
 def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, workers=2) -> Outcome:
     """Break what the lanes say while so many messages are published; the faults of one lane come in turn."""
+    inside = tuple(word for lane in lanes for fault in lane for word in fault.inside(folder))
+    stage = Stage(nodes, folder, workers=workers, inside=inside)
+    return perform(stage, lanes, seed=seed, messages=messages, per_second=per_second)
+
+
+def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) -> Outcome:
+    """Play a trial on a stage, and close it; scripts of these names are left out."""
     chance = seeded(seed)
     began = time.monotonic()
-    stage = Stage(nodes, folder, workers=workers)
     try:
-        load = Load(stage.connect, mix(messages, chance), per_second=per_second)
+        scripts = [script for script in mix(messages, chance) if script.name not in without]
+        load = Load(stage.connect, scripts, per_second=per_second)
         wait_until("no message is run", lambda: len(stage.bed.ledger.read_bytes()) > 2000, within=120)
         disturbances = _disturb(stage, lanes, chance)
         load.join(within=PUBLISHING_SECONDS)
         after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
         after.join(within=PUBLISHING_SECONDS)
-        letters = _rest(stage, {**load.published, **after.published})
-        stage.operator.stop()
-        stage.crew.stop()
+        published = {**load.published, **after.published, **stage.published}
+        letters = _rest(stage, published)
+        stage.send_home()
         found = search(stage)
     finally:
         stage.close()
+    letters += found.letters
     findings = Findings(
-        published={**load.published, **after.published},
+        published=published,
         runs=read_runs(stage.bed.ledger),
-        letters=letters + found.letters,
+        letters=letters,
         waiting=found.waiting,
         stuck=found.stuck,
-        timed_out=read_timeouts(stage.bed.workers),
+        timed_out=read_timeouts(stage.bed.workers) | told_timeouts(stage.bed.ledger, letters),
         disturbances=disturbances,
         deaths=stage.crew.deaths,
     )
@@ -77,6 +86,7 @@ def run_trial(nodes, folder, lanes, *, seed, messages=300, per_second=25.0, work
         lateness=lateness_seconds(findings, DELAY_SECONDS),
         deaths=len(stage.crew.deaths),
         seconds=time.monotonic() - began,
+        whole=tuple(one.whole_after for one in disturbances),
     )
 
 
@@ -90,7 +100,7 @@ def _disturb(stage, lanes, chance):
     def work(faults, own_chance):
         try:
             for fault in faults:
-                disturbances.append(_break(stage, fault, own_chance))
+                disturbances.append(disturb(stage, fault, own_chance))
                 time.sleep(own_chance.uniform(1, 4))
         except Exception as error:
             errors.append(error)
@@ -107,14 +117,25 @@ def _disturb(stage, lanes, chance):
     return disturbances
 
 
-def _break(stage, fault, chance):
+def disturb(stage, fault, chance):
+    """Break one thing, and mend it."""
     began = time.time()
     try:
         fault.start(stage, chance)
         time.sleep(fault.held)
     finally:
         fault.heal(stage)
-    return Disturbance(fault.name, began, time.time(), fault.destroyed, fault.takes_back)
+    mended = time.time()
+    fault.settle(stage)
+    return Disturbance(
+        fault.name,
+        began,
+        time.time(),
+        destroyed=fault.destroyed,
+        takes_back=fault.takes_back,
+        gentle=fault.gentle,
+        mended=mended,
+    )
 
 
 def _rest(stage, published):

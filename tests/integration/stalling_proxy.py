@@ -28,6 +28,7 @@ class StallingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
         self._start(self._accept)
 
     def stall(self) -> None:
@@ -56,7 +57,7 @@ class StallingProxy:
         self.flow()
         for thread in self._threads:
             thread.join(10)
-        for one in self._sockets:
+        for one in list(self._sockets):
             one.close()
 
     def _accept(self) -> None:
@@ -66,9 +67,12 @@ class StallingProxy:
                 self._sockets.add(client)
                 self._start(self._forward, client)
 
-    def _start(self, work: Callable[..., None], *args: socket.socket) -> None:
-        self._threads.append(threading.Thread(target=work, args=args, daemon=True))
-        self._threads[-1].start()
+    def _start(self, work: Callable[..., None], *args: socket.socket) -> threading.Thread:
+        started = threading.Thread(target=work, args=args, daemon=True)
+        started.start()
+        with self._lock:
+            self._threads = [thread for thread in (*self._threads, started) if thread.is_alive()]
+        return started
 
     def _forward(self, client: socket.socket) -> None:
         try:
@@ -77,11 +81,16 @@ class StallingProxy:
                 self._sockets.add(client)
             upstream = self._connect()
         except OSError:  # nobody is there, or nobody who trusts us
+            self._sockets.discard(client)
             client.close()
             return
         self._sockets.add(upstream)
-        self._start(self._pump, client, upstream)
-        self._start(self._pump, upstream, client)
+        back = self._start(self._pump, upstream, client)
+        self._pump(client, upstream)
+        back.join()
+        for one in (client, upstream):  # who lives for long must not keep what has ended
+            self._sockets.discard(one)
+            one.close()
 
     def _connect(self) -> socket.socket:
         for port in self._targets[:-1]:

@@ -18,10 +18,19 @@ def bed(vhost, tmp_path):
     bed.close()
 
 
+def visible_of_process(pid):
+    """Give with which words and variables it runs; nothing, if it has ended: workers begin and end children."""
+    try:
+        return [Path(f"/proc/{pid}/{what}").read_bytes().decode() for what in ("cmdline", "environ")]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def visible(worker):
     """Give all that others see of a worker: what runs, with which words and variables, its log and its metrics."""
-    pids = [worker.process.pid, *descendants(worker.process.pid)]
-    seen = [Path(f"/proc/{pid}/{what}").read_bytes().decode() for pid in pids for what in ("cmdline", "environ")]
+    seen = visible_of_process(worker.process.pid)
+    assert seen, f"the worker has ended: {worker.tail()}"
+    seen += [text for pid in descendants(worker.process.pid) for text in visible_of_process(pid)]
     [told] = worker.lines("listening")
     for path in ("metrics", "readyz", "livez", "nothing"):
         request = urllib.request.Request(f"http://127.0.0.1:{told['port']}/{path}")
@@ -62,6 +71,8 @@ def test_password_is_nowhere_to_be_seen_when_the_broker_cannot_be_used(fault, be
     wait_until(
         lambda: f"no trouble: {worker.tail()}", lambda: "rror" in worker.tail() or worker.lines("broker"), within=60
     )
+    if fault == "no port":  # which no waiting would mend: it ends at once, and says why
+        assert worker.process.wait(20) == 2
     text = worker.tail() if worker.process.poll() is not None else visible(worker)
     assert secret not in text
     assert text

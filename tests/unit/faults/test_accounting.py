@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from faults.accounting import Disturbance, Findings, Letter, Published, Run, Wrong, account, recovery_seconds
-from faults.scripts import MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
+from faults.scripts import GREEDY, MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
 
 BROKEN = Disturbance("broker-killed", 15.0, 16.0)
 
@@ -168,6 +168,15 @@ def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where
     assert account(excused).astray == 1
 
 
+@pytest.mark.parametrize("suspect", [True, False])
+def test_what_the_broker_takes_from_who_has_not_begun_counts_of_a_suspect_only(suspect):
+    found = without(right(), "plain")
+    taken = [run("plain", 1, "ok", 10.0 + turn, suspect=suspect and turn > 0) for turn in range(MAX_CRASHES)]
+    found = replace(found, runs=[*found.runs, *taken], disturbances=[Disturbance("x", 9.0, 14.0, takes_back=True)])
+    found = with_letter(found, "plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES))
+    assert wrongs(found) == (set() if suspect else {("plain", Wrong.WRONGLY_PARKED)})
+
+
 @pytest.mark.parametrize(("name", "attempt"), [("flaky", 1), ("flakier", 2), ("hopeless", 1), ("hopeless", 2)])
 def test_attempt_that_nobody_ran_is_noticed(name, attempt):
     assert (name, Wrong.SKIPPED) in wrongs(without(right(), name, attempt))
@@ -246,3 +255,28 @@ def test_mixture_has_every_script_and_depends_on_the_seed_alone():
     assert {script.name for script in mix(100, seeded(1))} == set(SCRIPTS)
     assert mix(250, seeded(7)) == mix(250, seeded(7))
     assert mix(250, seeded(7)) != mix(250, seeded(8))
+
+
+def test_gentle_disturbance_excuses_no_second_run_no_cut_and_no_second_letter():
+    gentle = [replace(BROKEN, gentle=True)]
+    found = right()
+    again = replace(found, runs=[*found.runs, run("plain", 1, "ok", 20.0)], disturbances=gentle)
+    assert wrongs(again) == {("plain", Wrong.REPEATED)}
+    cut = replace(found, runs=[run("plain", 1, "ok", 9.0, ended=False), *found.runs], disturbances=gentle)
+    assert wrongs(cut) == {("plain", Wrong.CUT_SHORT)}
+    letter = Letter("rejected", "Rejected", 1)
+    doubled = replace(with_letter(found, "rejected", letter, letter), disturbances=gentle)
+    assert wrongs(doubled) == {("rejected", Wrong.DOUBLED)}
+    assert wrongs(replace(again, disturbances=[*gentle, BROKEN])) == set()
+
+
+def test_recovery_is_counted_from_the_mending_where_it_took_longer_until_all_was_as_before():
+    disturbance = Disturbance("x", 1.0, 9.0, mended=4.0)
+    assert recovery_seconds(right(), disturbance) == pytest.approx(7.1)
+    assert disturbance.whole_after == 5.0
+
+
+def test_greedy_message_that_was_killed_for_its_memory_and_then_ran_alone_is_handled():
+    runs = [run("greedy", 1, "eat once", ended=False), run("greedy", 1, "eat once", 12.0, suspect=True)]
+    sum_ = account(Findings({"greedy": Published(GREEDY, 5.0)}, runs, []))
+    assert (sum_.handled, sum_.complaints) == (1, ())

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from faults.figures import BEGIN, END, Row, place, read_rows, render, write_row
+from faults.figures import BEGIN, END, KUBERNETES_BEGIN, KUBERNETES_END, Row, place, read_rows, render, write_row
 
 ROW = Row("4.3.6", "broker-killed", 7, 1020, 0, 0, 3, 1, 2, 0, 0, (4.25,), 9.5, 40.0, "2026-05-01", "python -m faults")
 
@@ -46,3 +46,12 @@ def test_report_stands_between_the_markers_of_its_page_and_nothing_else_is_touch
     assert place(page, "new") == f"# Title\n\n{BEGIN}\n\nnew\n{END}\n\nThe end.\n"
     with pytest.raises(ValueError, match="no place"):
         place("# Title\n", "new")
+
+
+def test_table_of_kubernetes_tells_how_long_it_took_until_all_was_as_before_and_has_markers_of_its_own():
+    text = render([replace(ROW, whole=(3.0, 12.5)), replace(ROW, whole=(7.0,))], whole=True)
+    assert cells(text, "broker-killed")[-1] == "12.5"
+    assert "whole again after" not in render([ROW])
+    page = f"{BEGIN}\na\n{END}\n{KUBERNETES_BEGIN}\nb\n{KUBERNETES_END}\n"
+    placed = place(page, "new", begin=KUBERNETES_BEGIN, end=KUBERNETES_END)
+    assert placed == f"{BEGIN}\na\n{END}\n{KUBERNETES_BEGIN}\n\nnew\n{KUBERNETES_END}\n"

@@ -1,0 +1,95 @@
+"""What `python -m faults` can run: faults of workers and brokers, or faults of Kubernetes, each with its own table."""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from faults import catalogue, figures, kubernetes_catalogue
+from faults.kubernetes import brought_up
+from faults.pod_stage import PodStage
+from faults.scripts import ONLY_FOR_PROCESSES
+from faults.trial import perform, run_trial
+
+from redrive_testbed import network
+from redrive_testbed.places import Places
+from redrive_testbed.rabbitmq import start_broker
+from redrive_testbed.rabbitmq_cluster import start_cluster
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Faults by name, how some are drawn, where they are run, and where the figures go.
+
+    `ready` is a context that gives a function: release, lanes, seed, and number of messages to outcome and version.
+    """
+
+    catalogue: dict
+    draw: Callable
+    ready: Callable
+    markers: tuple[str, str]
+    json: str
+    shows_whole: bool = False
+
+    def render(self, rows):
+        return figures.render(rows, whole=self.shows_whole)
+
+    def place(self, page, report):
+        return figures.place(page, report, begin=self.markers[0], end=self.markers[1])
+
+
+@contextmanager
+def _no_cluster():
+    yield _run_with_processes
+
+
+def _run_with_processes(release, lanes, *, seed, messages):
+    size = max(one.nodes for lane in lanes for one in lane)
+    with _brokers(release, size) as (nodes, folder):
+        return run_trial(nodes, folder, lanes, seed=seed, messages=messages), nodes[0].version
+
+
+@contextmanager
+def _cluster():
+    with brought_up(Places.from_environment()) as kubernetes:
+        yield partial(_run_with_pods, kubernetes)
+
+
+def _run_with_pods(kubernetes, release, lanes, *, seed, messages):
+    kubernetes.machine.up()  # whatever the trial before has left dead
+    (mode,) = {one.mode for lane in lanes for one in lane}
+    without = ONLY_FOR_PROCESSES if mode == "Thread" else frozenset()
+    with _brokers(release, 1, listen=(network.HOST,)) as (nodes, folder):
+        stage = PodStage(kubernetes, nodes[0], folder, mode=mode)
+        pace = min(one.pace for lane in lanes for one in lane)
+        outcome = perform(stage, lanes, seed=seed, messages=messages, per_second=pace, without=without)
+        return outcome, nodes[0].version
+
+
+@contextmanager
+def _brokers(release, size, **options):
+    with tempfile.TemporaryDirectory(prefix="redrive-faults-") as folder:
+        state, work = Path(folder) / "brokers", Path(folder) / "worker"
+        state.mkdir()
+        work.mkdir()
+        places = Places(state=state, cache=Places.from_environment().cache)
+        started = (start_broker if size == 1 else start_cluster)(places, release, leashed=True, **options)
+        try:
+            yield ([started] if size == 1 else list(started.nodes)), work
+        finally:
+            started.remove()
+
+
+PROCESSES = Suite(
+    catalogue.CATALOGUE, catalogue.draw, _no_cluster, (figures.BEGIN, figures.END), json="bench-faults.json"
+)
+KUBERNETES = Suite(
+    kubernetes_catalogue.KUBERNETES_CATALOGUE,
+    kubernetes_catalogue.draw,
+    _cluster,
+    (figures.KUBERNETES_BEGIN, figures.KUBERNETES_END),
+    json="bench-faults-kubernetes.json",
+    shows_whole=True,
+)
