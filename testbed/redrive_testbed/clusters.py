@@ -30,6 +30,7 @@ class Cluster(Protocol):
     def reaches_this_machine(self) -> bool: ...
     def up(self, nodes: int = 1) -> None: ...
     def down(self) -> None: ...
+    def is_dead(self) -> bool: ...
     def load(self, archive: Path) -> None: ...
     def status(self) -> str: ...
 
@@ -72,6 +73,12 @@ def current(places: Places) -> Cluster | None:
     """The cluster that `up` made and `down` has not removed."""
     choice = _recorded(places)
     return _cluster(places, choice) if choice else None
+
+
+def is_ruin(places: Places) -> bool:
+    """Say whether a cluster that nobody has taken down is dead: its machine was started anew, or everything killed."""
+    cluster = current(places)
+    return cluster is not None and cluster.is_dead()
 
 
 def _cluster(places: Places, choice: str) -> Cluster:

@@ -80,6 +80,10 @@ class Dockerless:
         remove_hardwired()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def is_dead(self) -> bool:
+        """Say whether nothing of it runs."""
+        return not any(self._processes.find(name) for name in self._processes.names())
+
     def start_servers(self) -> None:
         """Start every server of the control plane that does not run, and see that each answers."""
         with step("starting the control plane"):

@@ -63,6 +63,10 @@ class Kind:
             self._kind("delete", "cluster", "--name", NAME)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def is_dead(self) -> bool:
+        """Say whether it is gone; one that was stopped is Docker's to start again."""
+        return NAME not in self._clusters()
+
     def load(self, archive: Path) -> None:
         self._kind("load", "image-archive", str(archive), "--name", NAME)
 

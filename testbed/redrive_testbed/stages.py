@@ -50,6 +50,7 @@ def run(places: Places, names: Sequence[str] = ()) -> int:
         if all(stage.name in QUICK for stage in chosen):
             timings = _run_in_order(places, chosen)
         else:
+            _clear_ruins(places)
             found = leftovers.look(places)
             _refuse_standing_broker(found, chosen)
             timings = _run_in_order(places, chosen)
@@ -64,6 +65,16 @@ def _choose(names: Sequence[str]) -> list[Stage]:
     if unknown:
         raise Refused(f"there is no stage {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
     return [stage for stage in STAGES if not names or stage.name in names]
+
+
+def _clear_ruins(places: Places) -> None:
+    """Remove a cluster or broker of which nothing runs: brought to life again, it would be one that the run started."""
+    if clusters.is_ruin(places):
+        say("a cluster that is recorded as up is dead: removing what is left of it")
+        clusters.down(places)
+    if standing_broker.is_ruin(places):
+        say("a broker that is recorded as up is dead: removing what is left of it")
+        standing_broker.down(places)
 
 
 def _refuse_standing_broker(found: Collection[str], chosen: Sequence[Stage]) -> None:

@@ -102,6 +102,12 @@ def stands(places: Places) -> bool:
     return _folder(places).exists()
 
 
+def is_ruin(places: Places) -> bool:
+    """Say whether there is something of a broker, and nothing of it runs."""
+    processes = Processes(_folder(places))
+    return stands(places) and not any(processes.find(name) for name in processes.names())
+
+
 def _remove(places: Places) -> None:
     folder = _folder(places)
     processes = Processes(folder)

@@ -14,6 +14,8 @@ def ran(monkeypatch):
     monkeypatch.setattr(leftovers, "look", lambda _: {})
     for module, name in ((clusters, "down"), (standing_broker, "down"), (images, "release")):
         monkeypatch.setattr(module, name, lambda _: None)
+    for module in (clusters, standing_broker):
+        monkeypatch.setattr(module, "is_ruin", lambda _: False)
     return ran
 
 
@@ -94,3 +96,21 @@ def test_cluster_that_was_up_is_cleared_only_of_what_was_shown(shown, ran, monke
         monkeypatch.setattr(stages, "STAGES", (*stages.STAGES, Stage(stages.DEMO, lambda _: None)))
     assert stages.run("places") == 0
     assert cleared == (["places"] if shown else [])
+
+
+@pytest.mark.parametrize("module", [clusters, standing_broker])
+def test_dead_one_that_is_recorded_as_up_is_removed_before_anything_is_looked_at(module, ran, monkeypatch, capsys):
+    """Healed instead, it would look as if the run had left it behind."""
+    happened = []
+    monkeypatch.setattr(module, "is_ruin", lambda _: True)
+    monkeypatch.setattr(module, "down", lambda _: happened.append("down"))
+    monkeypatch.setattr(leftovers, "look", lambda _: happened.append("look") or {})
+    assert stages.run("places") == 0
+    assert happened[:2] == ["down", "look"]
+    assert "is dead: removing what is left of it" in capsys.readouterr().err
+
+
+def test_quick_stages_alone_touch_no_cluster(ran, monkeypatch):
+    monkeypatch.setattr(stages, "QUICK", tuple("abc"))
+    monkeypatch.setattr(clusters, "is_ruin", lambda _: pytest.fail("it was looked at"))
+    assert stages.run("places") == 0
