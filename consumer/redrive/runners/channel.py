@@ -50,6 +50,10 @@ _LONGEST_UNTOLD = 0.0005  # seconds
 
 _TAKE = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
+# As they are before a handler's module may have put others in their place, which wait in their own way.
+_Socket = socket.socket
+_poll = select.poll
+
 
 class LostFileError(Exception):
     """The file of a job did not arrive: a process that may have no more open files is not given it by the kernel."""
@@ -166,9 +170,10 @@ class Inbox:
 
     def __init__(self, descriptors: Sequence[int]) -> None:
         far, jobs, answers = descriptors
-        self._socket = socket.socket(fileno=far)
+        self._socket = _Socket(fileno=far)
+        self._socket.settimeout(None)  # a handler's module may have set one for every socket
         self._jobs, self._answers = Bell(jobs), Bell(answers)
-        self._poll = select.poll()
+        self._poll = _poll()
         self._poll.register(jobs, select.POLLIN)
         self._poll.register(far, 0)  # that it was closed is told unasked
         self._untold = 0

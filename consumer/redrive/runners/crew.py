@@ -61,9 +61,9 @@ class Crew:
         self.waiting.extend(jobs)
         self.spread(now)
 
-    def take_back(self, seat: Seat) -> list[Job]:
+    def take_back(self, seat: Seat, now: float) -> list[Job]:
         """Have again what a child has not begun. If that was all that it had, it has nothing to do."""
-        back = seat.take_back()
+        back = seat.take_back(now)
         if back and not seat.jobs and not seat.leaving:
             self._idle.append(seat)
         return back
@@ -81,7 +81,7 @@ class Crew:
             seat = self._idle[-1]
             self._fill(seat, self.tempo.together, now)
             if not seat.jobs and not seat.leaving:
-                break  # there is no room for it anywhere
+                return  # there is no room for it anywhere, and who is idle must not be sent any of it unnoticed
             if not seat.leaving:
                 self._idle.pop()
             self._latest = seat

@@ -112,9 +112,13 @@ class Household:
         self.crew.waiting.clear()
         return back
 
+    def unload(self, seat: Seat) -> None:
+        """Have what a child has not begun wait with the others."""
+        self.crew.put_back(self._take_back(seat))
+
     def relieve(self, seat: Seat) -> None:
         """Have others do what waits behind the job of this one."""
-        self.crew.put_back(self._take_back(seat))
+        self.unload(seat)
         self.crew.spread(self._loop.now())
 
     def dismiss(self, seat: Seat) -> None:
@@ -191,7 +195,7 @@ class Household:
 
     def _take_back(self, seat: Seat) -> list[Job]:
         """Have again what a child has not begun; if it was to go after that, it may go now."""
-        back = self.crew.take_back(seat)
+        back = self.crew.take_back(seat, self._loop.now())
         if seat.leaving and not seat.jobs and seat.ended_at is None:
             self.retire(seat)
         return back
@@ -224,7 +228,7 @@ class Household:
         """Say what came of each job of a child that is no more, or must not be heard any more."""
         now = self._loop.now()
         self.crew.leave(seat)
-        back, ended = seat.take_back(), seat.hear(now)
+        back, ended = seat.take_back(now), seat.hear(now)
         back = seat.take_untaken() + back
         for job in seat.jobs.values():
             result = judge_end(job, how=how, guilty=guilty, verdict=seat.verdict)

@@ -84,7 +84,7 @@ class Rounds:
             if seat.pid and self._is_here(seat):
                 self._see_to(seat, now)
         self._see_off(now)
-        self._household.crew.spread(now)  # what there was no room for
+        self._household.crew.spread(self._loop.now())  # what there was no room for
         self._household.tell([])  # what no child can be given
         if self._memory and now >= self._memory_due:
             self._look_at_memory(self._memory.read(), now)
@@ -118,12 +118,14 @@ class Rounds:
         self._household.hear(seat)
         if not self._is_overdue(seat, now):
             return
-        self._household.relieve(seat)
+        self._household.unload(seat)
         if self._is_overdue(seat, now):
             seat.condemn(now, time_out(self._timeout))
-        elif self._is_here(seat):
+        elif self._is_here(seat) and not seat.jobs:
             # The job was taken back: in all this time the child has not begun it. It was stopped, say, and is no use.
+            # It must not be sent the same again: woken just now, it would begin, and its end be put down to the job.
             self._household.end(seat)
+        self._household.crew.spread(self._loop.now())
 
     def _is_overdue(self, seat: Seat, now: float) -> bool:
         return self._is_here(seat) and bool(seat.jobs) and now - seat.began >= self._seconds

@@ -8,6 +8,7 @@ left: the one that was running.
 import os
 import signal
 from contextlib import suppress
+from math import inf
 
 from redrive.outcome import Result, Succeeded
 from redrive.quickly import quickly
@@ -88,8 +89,9 @@ class Seat:
         try:
             while length := hear(_heard):
                 number, seconds, kind = ANSWER.unpack_from(_heard)
-                if number != next(iter(jobs)):
-                    raise ValueError(f"an answer to job {number}, which does not run")  # noqa: TRY301
+                # Of what is shorter than an answer, the rest would be that of the answer before.
+                if length < ANSWER.size or not 0.0 <= seconds < inf or number != next(iter(jobs)):
+                    raise ValueError(f"no answer to a job that runs: {length} bytes, job {number}")  # noqa: TRY301
                 if kind == UNTAKEN:
                     self.untaken = number
                     break
@@ -103,9 +105,16 @@ class Seat:
                 self.condemned_at, self.verdict = None, None
         return ended
 
-    def take_back(self) -> list[Job]:
-        """Have again what has not begun, in its order."""
-        return [self.jobs.pop(number) for number in self.channel.take_back()]
+    def take_back(self, now: float) -> list[Job]:
+        """Have again what has not begun, in its order.
+
+        The child may have received a job meanwhile whose predecessors were taken back: that one begins now.
+        """
+        first = next(iter(self.jobs), None)
+        back = [self.jobs.pop(number) for number in self.channel.take_back()]
+        if first not in self.jobs:
+            self.began = now
+        return back
 
     def take_untaken(self) -> list[Job]:
         """Have again what the child had received and could not take, once it is gone."""

@@ -36,6 +36,9 @@ from redrive.runners.lineage import adopt_orphans, die_with, kill_descendants, k
 LONGEST_ORDER = 65_536  # bytes
 _LONGEST_REASON = 4096  # characters
 
+# As it is before a handler's module may have put another in its place, which waits in its own way.
+_poll = select.poll
+
 _DESCRIPTORS = 3  # of a channel's far end
 _SPACE = socket.CMSG_SPACE(4 * _DESCRIPTORS)
 _HEAR = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
@@ -95,7 +98,7 @@ class Zygote:
 
     def run(self) -> list[int] | None:
         """Do as told until the end; in a child, return the descriptors that it is to talk by."""
-        poll = select.poll()
+        poll = _poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
         while True:

@@ -331,3 +331,31 @@ def wait_until_dead(pids: list[int]) -> None:
     loop = SmallLoop()
     loop.run_until(lambda: not any(map(is_alive, pids)))
     loop.close()
+
+
+def test_time_that_a_handlers_module_sets_for_every_socket_is_not_that_of_the_connection_to_the_worker(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "import socket\nsocket.setdefaulttimeout(0.05)\ndef handle(body): pass\n"
+    (tmp_path / "hasty.py").write_text(code)
+    with lay_bed("hasty:handle", concurrency=1) as bed:
+        bed.loop.run_until(bed.pids)
+        before, began = bed.pids(), bed.loop.now()
+        bed.loop.run_until(lambda: bed.loop.now() - began > 0.5)
+        assert bed.run(b"") == [Succeeded()]
+        assert bed.pids() == before
+
+
+def test_module_that_replaces_sockets_does_not_replace_those_to_the_worker(tmp_path, monkeypatch):
+    """As gevent does: its sockets wait in their own way, and nobody would be told that something was answered."""
+    monkeypatch.syspath_prepend(tmp_path)
+    code = """
+import select, socket
+def refuse(*_, **__): raise AssertionError("not this one")
+socket.socket = select.poll = refuse
+def handle(body): pass
+"""
+    (tmp_path / "patching.py").write_text(code)
+    with lay_bed("patching:handle", concurrency=1) as bed:
+        assert bed.run(b"", b"") == [Succeeded(), Succeeded()]

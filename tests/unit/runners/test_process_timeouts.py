@@ -11,6 +11,7 @@ from process_bed import is_alive, lay_bed, make_job
 
 from redrive.outcome import Succeeded, TimedOut
 from redrive.runners import rounds, seat
+from redrive.runners.household import Household
 
 HALF = timedelta(seconds=0.5)
 ERROR = "it was not done within 0.5 s, and was ended"
@@ -163,3 +164,18 @@ def test_child_that_takes_no_jobs_is_replaced_and_the_job_is_run_by_another():
         bed.loop.run_until(lambda: Path(f"/proc/{stopped}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         assert bed.run("succeed") == [Succeeded()]
         assert not is_alive(stopped)
+
+
+def test_child_that_is_given_up_is_not_sent_the_same_job_again_in_its_last_moment(monkeypatch):
+    """Woken in that moment it would begin, and be killed; and its end be put down to the job."""
+    had = []
+    end = Household.end
+    monkeypatch.setattr(
+        Household, "end", lambda self, seat, *rest: had.append(len(seat.jobs)) or end(self, seat, *rest)
+    )
+    with lay_bed(concurrency=1, timeout=HALF) as bed:
+        bed.run("succeed")
+        (stopped,) = bed.pids()
+        os.kill(stopped, signal.SIGSTOP)
+        assert bed.run("succeed") == [Succeeded()]
+    assert had == [0]
