@@ -212,7 +212,7 @@ class Runtime:
         redelivered = message.redelivered
         if is_expired(message, now):
             self._decide(held, Expired())
-        elif message.story.suspect and redelivered and not self._was_sent_round(held):
+        elif message.story.suspect and redelivered and not self._is_cleared(held):
             self._decide(held, _DIED_ALONE)
         elif message.story.suspect:
             self._isolate(held)
@@ -226,8 +226,11 @@ class Runtime:
             self._ready.append(held)
             self._dispatch_soon()
 
-    def _was_sent_round(self, held: Held) -> bool:
-        return self._recall.find_sent_round(held.delivery, self._loop.now()) is not None
+    def _is_cleared(self, held: Held) -> bool:
+        """Say whether it was we who sent it round. That is remembered once, and it may be admitted more often."""
+        if not held.is_cleared:
+            held.is_cleared = self._recall.find_sent_round(held.delivery, self._loop.now()) is not None
+        return held.is_cleared
 
     # Running.
 

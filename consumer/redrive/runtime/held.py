@@ -47,6 +47,8 @@ class Held(Job):
     is_adrift: bool = False
     # What became of it leaves a message that looks the same: it must not be taken for its own redelivery.
     is_gone: bool = False
+    # A suspect that came back because of how we sent it round, and not because its worker died.
+    is_cleared: bool = False
 
     @property
     def is_ours(self) -> bool:

@@ -526,6 +526,25 @@ def test_suspect_that_the_broker_takes_back_when_it_was_just_sent_round_did_not_
     assert [name for name, *_ in stage.runner.began] == ["odd", "odder", "odder"]
 
 
+def test_suspect_that_came_back_because_it_was_sent_round_is_not_accused_when_the_connection_breaks_again(stage):
+    stage.publish("odd", "odder", redrive_suspect=True)
+    stage.vhost.ready.clear()  # another worker has the one that was sent round
+    stage.succeed("odd")
+    for number in range(20):  # until it takes many at a time again
+        stage.publish(f"calm {number}")
+        stage.succeed()
+        stage.loop.advance(0.6)
+    stage.publish("slow")
+    stage.vhost.give_back([make_stored("odder", redrive_suspect=True)])  # the acknowledgement came too late
+    stage.loop.settle()
+    assert stage.runner.running_ids() == ["slow"]  # and the suspect waits to be alone
+    stage.break_connection()
+    stage.connect()
+    stage.succeed("slow")
+    stage.loop.advance(0.1)
+    assert (stage.runner.running_ids(), stage.vhost.sleeping, stage.dead) == (["odder"], 0, [])
+
+
 def test_suspect_that_was_sent_round_and_kills_its_worker_is_counted():
     stage = Stage()
     stage.publish("odd", "odder", redrive_suspect=True)
