@@ -1,5 +1,6 @@
 """The two doors to RabbitMQ: what goes wrong there comes out as our errors, and without secrets."""
 
+import gc
 import threading
 import time
 from dataclasses import replace
@@ -8,6 +9,7 @@ from itertools import islice
 import pytest
 
 from redrive.amqp import Amqp, blocking
+from redrive.amqp.taking import Taking
 from redrive.elements import Binding, Exchange, Queue, freeze
 from redrive.endpoints import Endpoint, parse_amqp_url, parse_management_url
 from redrive.errors import AccessRefused, BadAnswer, BrokerError, Conflict, NotAccepted, NotFound, Unreachable
@@ -226,3 +228,29 @@ def test_channel_that_is_closed_leaves_nobody_to_take_what_comes_by_its_number(a
     assert refusal.kind != "refused"
     [again] = amqp.take("orders", at_most=1, patience=5)
     assert (again.body, again.redelivered) == (b"m", True)
+
+
+def test_what_is_too_much_for_one_take_is_there_for_the_next_in_its_order_and_nothing_of_it_is_kept(amqp):
+    amqp.declare(Queue("orders", QUORUM))
+    before = find_takings()  # an error of another test may have kept one
+    amqp.publish_several([("", "orders", b"%04d" % number + bytes(1000), Properties()) for number in range(400)])
+    takes = [amqp.take("orders", at_most=400, patience=5, most_bytes=20_000)]
+    takes.append(amqp.take("orders", at_most=400, patience=2))
+    numbers = [[int(one.body[:4]) for one in take] for take in takes]
+    assert [len(take) for take in numbers] == [20, 380]
+    assert [number for take in numbers for number in take] == list(range(400))
+    assert [thing for thing in find_takings() if thing not in before] == []  # with all their bodies
+
+
+def find_takings():
+    return [thing for thing in gc.get_objects() if isinstance(thing, Taking)]
+
+
+def test_few_letters_left_of_each_of_many_takes_are_given_back_in_their_order(amqp):
+    """As of a queue of which nearly all was moved: each take is a portion, however small it is."""
+    amqp.declare(Queue("orders", QUORUM))
+    amqp.publish_several([("", "orders", b"%d" % number, Properties()) for number in range(300)])
+    takes = [amqp.take("orders", at_most=1, patience=5) for _ in range(300)]
+    amqp.give_back("orders", [[one.tag for one in take] for take in takes])
+    again = amqp.take("orders", at_most=300, patience=5)
+    assert [int(one.body) for one in again] == list(range(300))

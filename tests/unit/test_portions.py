@@ -16,7 +16,7 @@ def test_portions_give_back_everything_in_order_and_never_too_much_at_once(sizes
     before, ends = 0, {take[-1] for take in takes if take}
     for together in plan_portions(takes):
         assert 0 < len(together.lasts) <= PORTIONS
-        assert together.count == together.lasts[-1] - before
+        assert sum(together.sizes) == together.lasts[-1] - before
         for last in together.lasts:
             assert 0 < last - before <= PORTION
             assert not any(before < end < last for end in ends), "of two takes"
@@ -25,10 +25,10 @@ def test_portions_give_back_everything_in_order_and_never_too_much_at_once(sizes
 
 
 class Queue:
-    """A queue to which messages are on their way; with each nap some of them arrive."""
+    """A queue to which portions are on their way; with each nap some of their messages arrive."""
 
     def __init__(self, *, ready=0, speed=40, others=0):
-        self.ready, self.flying, self.seconds = ready, 0, 0.0
+        self.ready, self.flying, self.seconds = ready, [], 0.0
         self.most_flying = 0
         self._speed, self._others = speed, others
 
@@ -38,38 +38,49 @@ class Queue:
     def nap(self, seconds):
         self.seconds += seconds
         naps = round(seconds / NAP_SECONDS)
-        arrived = min(self._speed * naps, self.flying)
-        self.flying -= arrived
-        self.ready += arrived + self._others * naps
+        may_arrive = self._speed * naps
+        while self.flying and may_arrive:
+            arrived = min(may_arrive, self.flying[0])
+            may_arrive -= arrived
+            self.ready += arrived
+            self.flying[0] -= arrived
+            if not self.flying[0]:
+                del self.flying[0]
+        self.ready += self._others * naps
 
-    def send(self, count):
-        self.flying += count
-        self.most_flying = max(self.most_flying, self.flying)
+    def send(self, sizes):
+        self.flying += sizes
+        self.most_flying = max(self.most_flying, len(self.flying))
 
 
-def give_back(queue, count):
+def give_back(queue, takes):
     homing = Homing(queue.count, queue.nap, clock=lambda: queue.seconds)
-    for together in plan_portions([range(1, count + 1)]):
-        homing.make_room(together.count)
-        queue.send(together.count)
+    for together in plan_portions(takes):
+        homing.make_room(together.sizes)
+        queue.send(together.sizes)
     homing.wait_for_all()
 
 
-@given(ready=st.integers(0, 5000), speed=st.integers(1, 600), count=st.integers(0, 9000))
-def test_no_more_are_on_their_way_than_a_queue_keeps_in_order_and_all_arrive(ready, speed, count):
+@given(
+    ready=st.integers(0, 5000),
+    speed=st.integers(1, 600),
+    sizes=st.lists(st.integers(0, 2000), max_size=5) | st.lists(st.integers(1, 5), max_size=300),
+)
+def test_no_more_are_on_their_way_than_a_queue_keeps_in_order_and_all_arrive(ready, speed, sizes):
+    """However small the takes are: one that left little of each window has many small ones."""
     queue = Queue(ready=ready, speed=speed)
-    give_back(queue, count)
+    give_back(queue, [range(1, size + 1) for size in sizes])
     assert queue.most_flying <= MOST_FLYING
-    assert (queue.ready, queue.flying) == (ready + count, 0)
+    assert (queue.ready, queue.flying) == (ready + sum(sizes), [])
 
 
 def test_a_few_messages_of_others_that_arrive_meanwhile_are_not_taken_for_ours_for_ever():
     queue = Queue(others=2)
-    give_back(queue, 50_000)
+    give_back(queue, [range(50_000)])
     assert queue.most_flying <= 2 * MOST_FLYING
 
 
 def test_messages_that_somebody_takes_as_they_come_are_not_waited_for_again_and_again():
     queue = Queue(speed=0)
-    give_back(queue, 5000)
+    give_back(queue, [range(5000)])
     assert 2 <= queue.seconds < 2.1

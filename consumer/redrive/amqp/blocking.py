@@ -183,6 +183,8 @@ class Amqp:
                 raise _cancelled(queue)
             with self._in_time(ANSWER_SECONDS):
                 taking.end()
+        # One by one: with `multiple` what is older and held would go, too.
+        self._give_back(queue, [[tag] for tag in taking.beyond], by, multiple=False)
         return taking.taken
 
     def give_back(self, queue: str, takes: Sequence[Sequence[int]], *, by: str = CONSUMING) -> None:
@@ -190,11 +192,14 @@ class Amqp:
 
         It is waited for those that are on their way, unless somebody takes them meanwhile; see `portions`.
         """
+        self._give_back(queue, takes, by, multiple=True)
+
+    def _give_back(self, queue: str, takes: Sequence[Sequence[int]], by: str, *, multiple: bool) -> None:
         homing = Homing(lambda: self.count_ready(queue) or 0, self.wait)
         for together in plan_portions(takes):
-            homing.make_room(together.count)
+            homing.make_room(together.sizes)
             with self._fetching("giving back", by) as channel:
-                frames = [encode_nack(channel.channel_number, last, multiple=True) for last in together.lasts]
+                frames = [encode_nack(channel.channel_number, last, multiple=multiple) for last in together.lasts]
                 send_at_once(self._connection, frames)
         homing.wait_for_all()
 

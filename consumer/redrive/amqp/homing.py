@@ -1,7 +1,7 @@
 """Waits for messages on their way back to their queue, so that no more are under way than it keeps in order."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from redrive.amqp.portions import GIVING_BACK_SECONDS, Flight
 
@@ -27,17 +27,17 @@ class Homing:
         self._flight: Flight | None = None
         self._is_alone = True
 
-    def make_room(self, count: int) -> None:
-        """Return when so many more may be sent; they count as sent then."""
+    def make_room(self, sizes: Sequence[int]) -> None:
+        """Return when portions of these sizes may be sent; they count as sent then."""
         if not self._is_alone:
             return
         if self._flight is not None and self._flight.is_long:
             self.wait_for_all()
         flight = self._flight = self._flight or Flight(self._count())
-        clearance = flight.clearance(count)
+        clearance = flight.clearance(len(sizes))
         if clearance > flight.ready:
             self._wait_until(clearance)
-        flight.sent += count
+        flight.send(sizes)
 
     def wait_for_all(self) -> None:
         flight, self._flight = self._flight, None

@@ -6,18 +6,18 @@ as many are on their way, as far as the queue's count of ready messages tells. W
 there too, as if it were ours: so now and then it is waited until all are there, and counted anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 PORTION = 32
 
-# So many of these are sent together, and so many messages are on their way at most.
+# So many of these are sent together, and so many, full or not, are on their way at most.
 PORTIONS = 4
-MOST_FLYING = 16 * PORTION
+MOST_FLYING = 16
 
-# After so many it is counted anew.
-LONGEST_FLIGHT = 8 * MOST_FLYING
+# After so many messages it is counted anew.
+LONGEST_FLIGHT = 8 * MOST_FLYING * PORTION
 
 # A queue that has not taken some messages back in this time has them taken away by somebody else.
 GIVING_BACK_SECONDS = 2.0
@@ -25,35 +25,39 @@ GIVING_BACK_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What may be given back without a pause: the last tag of each portion, and how many messages that is."""
+    """What may be given back without a pause: the last tag of each portion, and how many messages each is."""
 
     lasts: list[int]
-    count: int
+    sizes: list[int]
 
 
-@dataclass(slots=True)
 class Flight:
-    """Messages on their way back. `ready` is how many were there before; all of it and all that was `sent` is home."""
+    """Messages on their way back, which arrive in their order. `ready` is how many were there before."""
 
-    ready: int
-    sent: int = 0
+    def __init__(self, ready: int) -> None:
+        self.ready = ready
+        self._homes = [ready]  # how many are ready when each portion has arrived
 
     @property
     def home(self) -> int:
         """How many are ready when all have arrived."""
-        return self.ready + self.sent
+        return self._homes[-1]
 
     @property
     def is_long(self) -> bool:
-        return self.sent >= LONGEST_FLIGHT
+        return self.home - self.ready >= LONGEST_FLIGHT
 
-    def clearance(self, count: int) -> int:
-        """How many must be ready before so many more are sent."""
-        return self.ready + max(0, self.sent + count - MOST_FLYING)
+    def clearance(self, portions: int) -> int:
+        """How many must be ready before so many more portions are sent."""
+        return self._homes[max(0, len(self._homes) - 1 + portions - MOST_FLYING)]
+
+    def send(self, sizes: Iterable[int]) -> None:
+        for size in sizes:
+            self._homes.append(self.home + size)
 
 
 def plan_portions(takes: Sequence[Sequence[int]]) -> Iterator[Together]:
     """Divide what is held of each `take`, the oldest first."""
     portions = (tags[start : start + PORTION] for tags in takes for start in range(0, len(tags), PORTION))
     while together := list(islice(portions, PORTIONS)):
-        yield Together([portion[-1] for portion in together], sum(map(len, together)))
+        yield Together([portion[-1] for portion in together], [len(portion) for portion in together])

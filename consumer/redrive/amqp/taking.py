@@ -5,7 +5,7 @@ So they are read by the connection's `intake`, and the library sees only that a 
 
 The broker sends as many as were asked for, at once and however large they are: to end the consumer does not call back
 what is on its way, and its answer comes behind that. So all are waited for; but of those that are too much only tags
-are kept, and they are given back.
+are kept, and they are to be given back.
 """
 
 import math
@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from redrive.amqp.connection import send_at_once
-from redrive.amqp.frames import encode_nack
 from redrive.delivery import Delivery
 
 
 class Taking:
-    """Up to `at_most` messages of one queue, by one channel: `begin`, `wait`, `end`, and then they are in `taken`."""
+    """Up to `at_most` messages of one queue, by one channel: `begin`, `wait`, `end`, and then they are in `taken`.
+
+    `beyond` are the tags of those that came and were too much.
+    """
 
     def __init__(self, connection: Any, channel: Any, *, at_most: int, most_bytes: float = math.inf) -> None:  # noqa: ANN401 - the library's own types
         self._connection = connection
@@ -28,7 +29,7 @@ class Taking:
         self._most_bytes = most_bytes
         self._size = 0
         self._tag = ""
-        self._beyond: list[int] = []
+        self.beyond: list[int] = []
         self.taken: list[Delivery] = []
 
     @property
@@ -52,14 +53,14 @@ class Taking:
             return count >= self._at_most or self.is_cancelled or time.monotonic() >= until
 
         while not is_over():
-            self._wait_for(is_over, until - time.monotonic())
+            self._wait_for(is_over, max(0.0, until - time.monotonic()))
 
     def end(self) -> None:
-        """Consume no longer, and give back what is beyond what was to be taken."""
+        """Consume no longer. What comes when nobody consumes any more is given back; no broker should send it."""
         self._channel.basic_cancel(self._tag)
-        self._take_by(self._give_back_late)
-        beyond, self._beyond = self._beyond, []
-        self._give_back(beyond)
+        give_back = self._channel._impl.basic_reject
+        # Not a method of this: it stays there until the next is taken, and would keep all bodies in memory.
+        self._take_by(lambda delivery: give_back(delivery.tag, requeue=True))
 
     def _take_by(self, take: Callable[[Delivery], None]) -> None:
         self._connection._impl.intake.takers[self._channel.channel_number] = take
@@ -69,20 +70,10 @@ class Taking:
             self.taken.append(delivery)
             self._size += len(delivery.body)
         else:
-            self._beyond.append(delivery.tag)
-
-    def _give_back_late(self, delivery: Delivery) -> None:
-        """Give back what comes when nobody consumes any more; no broker should send it."""
-        self._channel._impl.basic_reject(delivery.tag, requeue=True)
-
-    def _give_back(self, tags: list[int]) -> None:
-        """Give these back, and none that is older and held."""
-        if tags:
-            frames = [encode_nack(self._channel.channel_number, tag, multiple=False) for tag in tags]
-            send_at_once(self._connection, frames)
+            self.beyond.append(delivery.tag)
 
     def _count(self) -> int:
-        return len(self.taken) + len(self._beyond)
+        return len(self.taken) + len(self.beyond)
 
     def _wait_for(self, is_over: Callable[[], bool], seconds: float) -> None:
         """Wait for it for so long: the library asks only when something has come, or it is time for something."""
