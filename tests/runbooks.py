@@ -25,7 +25,7 @@ PROGRAMS = {
     },
     "rabbitmq-diagnostics": {"check_running"},
     "promtool": {"check"},
-    "redrive": {"dead", "orphans"},
+    "redrive": {"dead", "doctor", "orphans"},
     "curl": None,
     "grep": None,
     "sed": None,

@@ -29,8 +29,8 @@ UNCONFIRMED = ("returned", "nacked", "refused")
 # From a handler that only writes a row to one that runs for an hour.
 ATTEMPT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 
-# An idle ladder is late by less than 250 ms, a busy broker by seconds; after a restart RabbitMQ 3.10 may hold a rung
-# for three minutes, which is not an alarm, while five are.
+# An idle ladder is late by less than 250 ms, a busy broker by seconds; after a restart a broker may hold a rung for
+# three minutes, which is not an alarm, while five are.
 LATENESS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 180, 240, 300, 600)
 
 # Who forges a time long past must not spoil the sum for ever. A worker that was away for a day is as late as can be.
