@@ -16,7 +16,7 @@ from redrive.properties import Properties
 from redrive.refusal import Confirmed, Refusal
 
 # As many as a worker holds at once (see `runtime.prefetch`), or nearly.
-MOST_UNCONFIRMED = 300
+MOST_UNCONFIRMED = 200
 MOST_BYTES = 4 * 1024 * 1024
 
 # A connection may also break over a message without a word from the broker, whose last words were lost. So after this
