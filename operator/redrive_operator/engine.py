@@ -96,7 +96,7 @@ class Engine(Generic[D]):
         self._plans: dict[D, Plan] = {}
         self._changed = threading.Condition()
         self._stopping = False
-        self._busy: dict[threading.Thread, tuple[bool, float]] = {}
+        self._busy: dict[threading.Thread, tuple[bool, float, D]] = {}
         self._lost: set[threading.Thread] = set()
         self._threads: list[threading.Thread] = []
         for slow in [False] * threads + [True] * SLOW_THREADS:
@@ -169,12 +169,10 @@ class Engine(Generic[D]):
         while not self._wait_for_end(SUPERVISION_SECONDS):
             with self._changed:
                 now = self._clock()
-                for thread, (slow, since) in list(self._busy.items()):
+                for thread, (slow, since, desk) in list(self._busy.items()):
                     hung = now - since > self._hung and thread not in self._lost
                     if hung and len(self._threads) < MOST_THREADS:
-                        LOGGER.error(
-                            "%s has not come back for %.0f s: another takes its place", thread.name, now - since
-                        )
+                        LOGGER.error("no answer for %.0f s, so another thread is begun: %s", now - since, desk)
                         self._lost.add(thread)
                         self._hire(slow).start()
 
@@ -216,7 +214,7 @@ class Engine(Generic[D]):
                 first = min(ours, key=lambda each: each[0], default=None)
                 if first is not None and first[0] <= now:
                     _, desk, plan = first
-                    self._busy[threading.current_thread()] = (slow, now)
+                    self._busy[threading.current_thread()] = (slow, now, desk)
                     return desk, plan, plan.begin(now)
                 self._changed.wait(1.0 if first is None else min(1.0, first[0] - now))
             return None

@@ -113,7 +113,7 @@ def test_desk_of_what_cannot_be_read_is_no_broker(start, work):
     assert engine.counts() == (0, 0)
 
 
-def test_threads_that_do_not_come_back_are_replaced(start, work, monkeypatch):
+def test_threads_that_do_not_come_back_are_replaced(start, work, monkeypatch, caplog):
     """A broker that neither answers nor hangs up takes every thread there is; the next desk has its turn anyway."""
     monkeypatch.setattr(module, "HUNG_SECONDS", 0.05)
     monkeypatch.setattr(module, "SUPERVISION_SECONDS", 0.02)
@@ -125,5 +125,6 @@ def test_threads_that_do_not_come_back_are_replaced(start, work, monkeypatch):
     work.wait(lambda: all(work.running[each] for each in work.doing))
     engine.wake(desk("fine"))
     work.wait(lambda: work.of(desk("fine")))
+    work.wait(lambda: all(f": {each}" in caplog.text for each in work.doing))  # it says for whom it waits
     for gate in gates:
         gate.open()
