@@ -127,7 +127,7 @@ class Vhost:
                 return replace(seen, topologies={job.key: TopologySeen(problem) for job in jobs})
             broker = replace(seen.broker, version=shared.version, cluster_name=shared.cluster_name)
             shared = replace(shared, missing=(*lacking, *shared.missing))
-            topologies = self._provide(jobs, shared, door, management, reading)
+            topologies = self._provide(jobs, shared, door, access, management, reading)
             return replace(
                 seen,
                 broker=broker,
@@ -185,20 +185,21 @@ class Vhost:
         jobs: Sequence[Job],
         shared: Report,
         door: OnDemand,
+        access: Access,
         management: Management | None,
         reading: Reading | None,
     ) -> dict[Key, TopologySeen]:
         if not shared.ready:
             problem = _problem_of(shared)
             return {job.key: TopologySeen(problem, shared.missing) for job in jobs}
-        found: dict[Key, TopologySeen] = {}
-        claimed = None if reading is None else sort_bindings(reading)
-        for batch in _batches(jobs, BATCH):
-            asks = [Ask(Wanted.of(job.consumer), _recorded(job)) for job in batch]
-            reports = ensure_consumers(asks, amqp=door, management=management, reading=reading, claimed=claimed)
-            for job, report in zip(batch, reports, strict=True):
-                found[job.key] = _judge_report(job, report, shared, reading)
-        return found
+        reports = _ensure(jobs, door, management, reading)
+        # What was complete, was listed and is not there: it was deleted while the vhost was read, which another
+        # reading shows.
+        gone = [job for job in jobs if job.expected and isinstance(reports[job.key], NotFound)]
+        newer = self._read(access)[1] if gone and reading is not None else None
+        if newer is not None:
+            reports |= _ensure(gone, door, management, newer)
+        return {job.key: _judge_report(job, reports[job.key], shared, reading) for job in jobs}
 
     def _bring_home(
         self, door: OnDemand, jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], reading: Reading | None
@@ -227,6 +228,18 @@ class Vhost:
             orphans = reading.queues.get(ORPHANS)
             return (orphans.ready or 0) if orphans else 0
         return door.amqp.count_ready(ORPHANS) or 0
+
+
+def _ensure(
+    jobs: Sequence[Job], door: OnDemand, management: Management | None, reading: Reading | None
+) -> dict[Key, Report | BrokerError]:
+    found: dict[Key, Report | BrokerError] = {}
+    claimed = None if reading is None else sort_bindings(reading)
+    for batch in _batches(jobs, BATCH):
+        asks = [Ask(Wanted.of(job.consumer), _recorded(job)) for job in batch]
+        reports = ensure_consumers(asks, amqp=door, management=management, reading=reading, claimed=claimed)
+        found |= zip((job.key for job in batch), reports, strict=True)
+    return found
 
 
 def _places(jobs: Iterable[Job]) -> int:
