@@ -113,7 +113,7 @@ class Engine(Generic[D]):
             self._stopping = True
             self._changed.notify_all()
         deadline = self._clock() + patience
-        for thread in self._threads:
+        for thread in list(self._threads):  # one that comes back after all takes itself off
             if thread.is_alive():  # it may never have been started
                 thread.join(max(0.0, deadline - self._clock()))
         return not any(thread.is_alive() for thread in self._threads)

@@ -1,9 +1,10 @@
 """Desks whose broker is away, or whose turn fails: tried ever more slowly, and never in the way of others."""
 
 import itertools
+import time
 
 import pytest
-from engine_bed import LOST, ORDERS, REACHED, Gate, desk
+from engine_bed import LOST, ORDERS, PATIENCE, REACHED, Gate, desk
 
 from redrive_operator import engine as module
 from redrive_operator.engine import SLOW_THREADS
@@ -125,6 +126,9 @@ def test_threads_that_do_not_come_back_are_replaced(start, work, monkeypatch, ca
     work.wait(lambda: all(work.running[each] for each in work.doing))
     engine.wake(desk("fine"))
     work.wait(lambda: work.of(desk("fine")))
-    work.wait(lambda: all(f": {each}" in caplog.text for each in work.doing))  # it says for whom it waits
+    deadline = time.monotonic() + PATIENCE
+    while not all(f": {each}" in caplog.text for each in work.doing):  # it says for whom it waits
+        assert time.monotonic() < deadline, caplog.text
+        time.sleep(0.01)
     for gate in gates:
         gate.open()
