@@ -1,7 +1,6 @@
 """Desks whose broker is away, or whose turn fails: tried ever more slowly, and never in the way of others."""
 
 import itertools
-import time
 
 import pytest
 from engine_bed import LOST, ORDERS, PATIENCE, REACHED, Gate, desk
@@ -10,6 +9,7 @@ from redrive_operator import engine as module
 from redrive_operator.engine import SLOW_THREADS
 from redrive_operator.errors import KubeUnavailable
 from redrive_operator.turns import Turn
+from redrive_testbed.shell import wait_until
 
 ONE = frozenset({ORDERS})
 
@@ -126,9 +126,7 @@ def test_threads_that_do_not_come_back_are_replaced(start, work, monkeypatch, ca
     work.wait(lambda: all(work.running[each] for each in work.doing))
     engine.wake(desk("fine"))
     work.wait(lambda: work.of(desk("fine")))
-    deadline = time.monotonic() + PATIENCE
-    while not all(f": {each}" in caplog.text for each in work.doing):  # it says for whom it waits
-        assert time.monotonic() < deadline, caplog.text
-        time.sleep(0.01)
+    waited_for = [f": {each}" for each in work.doing]
+    wait_until("the log does not say for whom", lambda: all(map(caplog.text.count, waited_for)), within=PATIENCE)
     for gate in gates:
         gate.open()
