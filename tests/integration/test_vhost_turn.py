@@ -2,15 +2,14 @@
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
+from cluster_objects import consumer_entry
 
 from redrive.endpoints import parse_amqp_url, parse_management_url
 from redrive.management import Management
 from redrive.topology import Owner
 from redrive_operator.credentials import Access
-from redrive_operator.registry import read_entry
 from redrive_operator.vhost import Job, Vhost
 
 DEAD = "redrive.dead.orders"
@@ -25,17 +24,7 @@ def access(broker, vhost):
 
 @pytest.fixture
 def entry(vhost):
-    spec = {"broker": {"secretRef": {"name": "rabbitmq"}, "vhost": vhost.name}, "queue": {"name": "orders"}}
-    metadata = {
-        "name": "orders",
-        "namespace": "shop",
-        "uid": "1",
-        "resourceVersion": "1",
-        "generation": 1,
-        "creationTimestamp": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    body = {"apiVersion": "redrive.dev/v1alpha1", "kind": "RetryingConsumer", "metadata": metadata, "spec": spec}
-    return read_entry(body)
+    return consumer_entry(vhost=vhost.name, queue="orders")
 
 
 @pytest.fixture

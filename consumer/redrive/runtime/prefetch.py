@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 # As much as the handlers run in this time is held ahead. A round trip to the broker is a few milliseconds.
 AHEAD_SECONDS = 0.2
-# Of messages that take no time: what is in flight should fit into a core's own cache. With 500 a retry costs a tenth
-# more, of the worker's time and of the broker's; with fewer, fast handlers wait for deliveries.
+# Of messages that take no time, as measured: with 500 a retry costs worker and broker together a tenth more; with
+# fewer, fast handlers wait for deliveries.
 MOST_AHEAD = 200
 MOST_BYTES = 16 * 1024 * 1024
 
