@@ -33,7 +33,7 @@ from bench.worker_retry import DELAY
 from bench.worker_settings import Settings
 from redrive.amqp.frames import encode_publish
 from redrive.amqp.intake import Intake
-from redrive.amqp.wire import read_delivery
+from redrive.amqp.wire import read_delivery, to_pika
 from redrive.confirms import Outgoing
 from redrive.delivery import Delivery
 from redrive.ladder import RETRY, routing_key
@@ -44,6 +44,7 @@ from redrive.outcome import Done, Failed, Result, RetryLater, Succeeded, type_na
 from redrive.properties import FRAME_MAX, Properties
 from redrive.republish import build_retry, fits
 from redrive.retry import decide
+from redrive.runners import Job
 from redrive.runners.parcel import pack_head, unpack_message
 from redrive.runtime.core import Runtime
 from redrive.settle import Circumstances, Send, plan_settlement
@@ -155,8 +156,9 @@ def _telling() -> Iterator[Step]:
 
 def _children() -> Iterator[Step]:
     message = _read(FRESH)
-    head = pack_head(message)
-    yield "pack a message for a child", lambda: pack_head(message), 1
+    job = Job(message, header=_frames(pika.spec.Basic.Deliver(), to_pika(FRESH))[1][7:-1])
+    head = pack_head(job)
+    yield "pack a message for a child", lambda: pack_head(job), 1
     yield "unpack it there", lambda: unpack_message(head, BODY), 1
 
 

@@ -10,10 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 from unittest import mock
 
+import pika.frame
 import samples
 from loops import SmallLoop
 
+from redrive.amqp.wire import to_pika
 from redrive.memory import Memory
+from redrive.message import Message
 from redrive.outcome import Result, Succeeded
 from redrive.runners import Ended, Job
 from redrive.runners.process import RUNS, ProcessRunner
@@ -23,7 +26,13 @@ LONG = timedelta(seconds=60)
 
 def make_job(body: str | bytes, name: str = "", *, alone: bool = False) -> Job:
     message = samples.deliver(body=body if isinstance(body, bytes) else body.encode())
-    return Job(replace(message, id=name or uuid.uuid4().hex), alone=alone)
+    return wire_job(replace(message, id=name or uuid.uuid4().hex), alone=alone)
+
+
+def wire_job(message: Message, *, alone: bool = False) -> Job:
+    """Give a job of a message as if it had come over the wire."""
+    header = pika.frame.Header(1, len(message.body), to_pika(message.properties)).marshal()
+    return Job(message, alone=alone, header=header[7:-1])
 
 
 class Bed:

@@ -1,6 +1,6 @@
 """What a broker hands over: a message with where it came from, not yet made sense of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from redrive.properties import Properties
 
@@ -9,7 +9,8 @@ from redrive.properties import Properties
 class Delivery:
     """A message that the broker handed out and waits to hear about, by its tag.
 
-    Exchange and routing key are bytes where they are no valid text.
+    Exchange and routing key are bytes where they are no valid text. `header` are the properties as they came over the
+    wire, for who sends them on to another process; empty where nobody does.
     """
 
     tag: int
@@ -18,3 +19,4 @@ class Delivery:
     redelivered: bool
     body: bytes
     properties: Properties
+    header: bytes = field(default=b"", compare=False, repr=False)

@@ -8,6 +8,7 @@ from pika.channel import ContentFrameAssembler
 
 from redrive.amqp.intake import Intake
 from redrive.amqp.wire import read_delivery
+from redrive.content_header import read_content_header
 
 texts = st.text(max_size=20).filter(lambda text: len(text.encode()) < 250)
 shorts = st.one_of(texts, st.binary(max_size=30))
@@ -41,11 +42,11 @@ OTHERS = [frame.Heartbeat(), frame.Method(1, spec.Basic.ConsumeOk("tag")), frame
 
 
 @st.composite
-def messages(draw):
+def messages(draw, channel=1):
     """Give the frames of one delivery, with a body in some pieces."""
     parts = draw(st.lists(st.binary(min_size=1, max_size=50), max_size=3))
-    header = frame.Header(1, sum(map(len, parts)), draw(properties))
-    return [frame.Method(1, draw(delivers)), header, *(frame.Body(1, part) for part in parts)]
+    header = frame.Header(channel, sum(map(len, parts)), draw(properties))
+    return [frame.Method(channel, draw(delivers)), header, *(frame.Body(channel, part) for part in parts)]
 
 
 def cut(stream, sizes):
@@ -88,6 +89,30 @@ def test_deliveries_are_those_that_the_library_reads(several, sizes, data):
     assert others == [one.marshal() for one in frames if one in OTHERS]
 
 
+@given(messages(1), messages(2), st.data())
+def test_deliveries_of_two_channels_are_told_apart_however_their_frames_are_mixed(one, two, data):
+    mixed, left = [], {1: list(one), 2: list(two)}
+    while any(left.values()):
+        channel = data.draw(st.sampled_from([number for number, frames in left.items() if frames]))
+        mixed.append(left[channel].pop(0))
+    came = {1: [], 2: []}
+    intake = Intake(lambda _frame: None)
+    intake.takers.update({1: came[1].append, 2: came[2].append})
+    feed(intake, [b"".join(each.marshal() for each in mixed)])
+    assert came == {1: list(read_by_library(one)), 2: list(read_by_library(two))}
+
+
+@given(messages(), st.lists(st.integers(1, 400), min_size=1, max_size=5))
+def test_worker_has_the_properties_also_as_they_came(message, sizes):
+    came = []
+    intake = Intake(lambda _frame: None)
+    intake.takers[1] = came.append
+    intake.keeps_headers = True
+    feed(intake, cut(b"".join(one.marshal() for one in message), sizes))
+    (delivery,) = came
+    assert read_content_header(delivery.header, 0) == (delivery.properties, len(delivery.body))
+
+
 def test_channel_without_a_taker_is_left_to_the_library():
     frames = [frame.Method(2, spec.Basic.Return(312, "NO_ROUTE", "", "q")), frame.Header(2, 1, pika.BasicProperties())]
     frames.append(frame.Body(2, b"x"))
@@ -97,3 +122,32 @@ def test_channel_without_a_taker_is_left_to_the_library():
     intake.forget(2)
     feed(intake, [b"".join(one.marshal() for one in frames)])
     assert others == [one.marshal() for one in frames]
+
+
+confirms = st.builds(
+    lambda kind, number, multiple: frame.Method(3, kind(number, multiple)),
+    st.sampled_from([spec.Basic.Ack, spec.Basic.Nack]),
+    st.integers(0, 2**64 - 1),
+    st.booleans(),
+)
+
+
+@given(st.lists(confirms | st.sampled_from(OTHERS), max_size=9), st.lists(st.integers(1, 40), min_size=1, max_size=5))
+def test_confirms_are_those_that_the_library_reads(frames, sizes):
+    came, others = [], []
+    intake = Intake(others.append)
+    intake.hearers[3] = lambda *confirm: came.append(confirm)
+    feed(intake, cut(b"".join(one.marshal() for one in frames), sizes))
+    methods = [frame.decode_frame(one.marshal())[1].method for one in frames if one not in OTHERS]
+    assert came == [(one.delivery_tag, one.multiple, isinstance(one, spec.Basic.Ack)) for one in methods]
+    assert others == [one.marshal() for one in frames if one in OTHERS]
+
+
+def test_confirms_of_a_closed_channel_are_left_to_the_library():
+    confirm = frame.Method(3, spec.Basic.Ack(1)).marshal()
+    others = []
+    intake = Intake(others.append)
+    intake.hearers[3] = lambda *_: others.append("heard")
+    intake.forget(3)
+    feed(intake, [confirm])
+    assert others == [confirm]

@@ -49,12 +49,13 @@ class Reader(pika.SelectConnection):  # type: ignore[misc]  # the library has no
 
 
 class Connection(Reader):
-    """What is sent in one turn of the loop is sent together."""
+    """A worker's: what is sent in one turn of the loop is sent together."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
         super().__init__(*args, **kwargs)
+        self.intake.keeps_headers = True
 
     def send(self, pieces: Iterable[bytes]) -> None:
         """Send frames that are written already."""

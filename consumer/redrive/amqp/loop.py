@@ -35,6 +35,11 @@ def unswallowed(call: Callable[_P, _R]) -> Callable[_P, _R]:
     return wrapper
 
 
+def never(*_told: object) -> None:
+    """Be what the library would call for what the connection's `intake` reads itself."""
+    raise Broken
+
+
 class EventLoop:
     """The `Loop` of `redrive.runtime.ports`. `last_turn`, when it last went round, is None until it begins."""
 

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from pika import exceptions as foreign
-from pika import spec
 
 from redrive.amqp.frames import CannotEncode, encode_publish
 from redrive.amqp.link import Link, Loss, Terms
-from redrive.amqp.loop import EventLoop, unswallowed
+from redrive.amqp.loop import EventLoop, never, unswallowed
 from redrive.amqp.wire import BLOCKED_SECONDS
 from redrive.confirms import Confirms, Outgoing, Verdict
 from redrive.properties import FRAME_MAX, Properties
@@ -69,9 +68,7 @@ class ConfirmingPublisher:
 
     def send(self, exchange: str, routing_key: str, body: bytes, properties: Properties, confirmed: Confirmed) -> None:
         self._confirms.add(Outgoing(exchange, routing_key, body, properties, confirmed))
-        if not self._is_pumping:
-            self._is_pumping = True
-            self._loop.soon(self._pump)
+        self._pump_soon()
 
     def stop(self, done: Callable[[], None] | None = None) -> None:
         """Close the connection, politely if the broker answers in time; then call `done`."""
@@ -80,6 +77,11 @@ class ConfirmingPublisher:
         if self._timer is not None:
             self._timer.cancel()
         self._link.stop(done)
+
+    def _pump_soon(self) -> None:
+        if not self._is_pumping:
+            self._is_pumping = True
+            self._loop.soon(self._pump)
 
     def _pump(self) -> None:
         """Send as much as may be on its way at once."""
@@ -146,23 +148,23 @@ class ConfirmingPublisher:
             self._pump()
 
         channel.add_on_return_callback(unswallowed(self._on_return))
-        channel.confirm_delivery(unswallowed(self._on_confirm), callback=unswallowed(ready))
+        channel.connection.intake.hearers[channel.channel_number] = unswallowed(self._on_confirm)
+        channel.confirm_delivery(never, callback=unswallowed(ready))
 
-    def _on_confirm(self, frame: Any) -> None:  # noqa: ANN401
+    def _on_confirm(self, number: int, multiple: bool, taken: bool) -> None:
         self._failures = 0
         self._link.worked()
-        answer = frame.method
-        taken = isinstance(answer, spec.Basic.Ack)
         if not taken and self._loop.now() - self._opened_at > WORN_SECONDS:
             self._is_worn = True
-        self._tell(self._confirms.settle(answer.delivery_tag, multiple=answer.multiple, taken=taken))
-        self._pump()
+        self._tell(self._confirms.settle(number, multiple=multiple, taken=taken))
+        self._pump_soon()
 
     def _on_return(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:  # noqa: ANN401
         self._confirms.note_returned(method.exchange, method.routing_key, properties.message_id, body)
 
-    def _on_channel_close(self, _channel: Any, error: BaseException) -> None:  # noqa: ANN401
+    def _on_channel_close(self, channel: Any, error: BaseException) -> None:  # noqa: ANN401
         """One that ends with its connection is told of by that one."""
+        channel.connection.intake.forget(channel.channel_number)
         if not isinstance(error, foreign.ChannelClosedByBroker):
             return
         self._channel = None

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 from redrive.amqp.frames import encode_ack
-from redrive.amqp.loop import Broken, unswallowed
+from redrive.amqp.loop import Broken, never, unswallowed
 from redrive.amqp.scout import look_for
 from redrive.delivery import Delivery
 from redrive.runtime.ports import Loop, Timer
@@ -154,7 +154,7 @@ class ChannelSession:
         self._unacked.clear()
         self._channel.basic_qos(prefetch_count=prefetch)
         answered = unswallowed(self._on_consume_ok)
-        self._tag = self._channel.basic_consume(self._queue, _never, callback=answered)
+        self._tag = self._channel.basic_consume(self._queue, never, callback=answered)
 
     def end_taking(self) -> None:
         self.phase = Phase.ENDING
@@ -241,8 +241,3 @@ class ChannelSession:
         if self.phase is not Phase.GONE:
             self.phase = Phase.GONE
             self._keeper.session_lost(self, error)
-
-
-def _never(*_delivery: object) -> None:
-    """What the library would call; the connection tells us of deliveries itself."""
-    raise Broken

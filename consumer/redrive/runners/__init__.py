@@ -17,10 +17,14 @@ from redrive.outcome import Result
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One try of one message. `alone`: nothing else is in flight in this pod while it runs."""
+    """One try of one message. `alone`: nothing else is in flight in this pod while it runs.
+
+    `header` are the message's properties as they came over the wire, which is how another process is given them.
+    """
 
     message: Message
     alone: bool = False
+    header: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

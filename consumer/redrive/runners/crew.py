@@ -124,11 +124,7 @@ class Crew:
     def _send(self, seat: Seat, now: float) -> bool:
         """Send the first job that waits, unless there is no room for it. It is gone from those that wait, or stays."""
         job = self.waiting[0]
-        try:
-            head = pack_head(job.message) if self.whole else b""
-        except Exception as error:  # a header that is nothing AMQP knows
-            self._drop(job, error)
-            return True
+        head = pack_head(job) if self.whole else b""
         if seat.jobs and len(head) + len(job.message.body) > LARGEST_INLINE:
             return False  # large ones are not sent ahead: all that is would be twice in memory
         try:

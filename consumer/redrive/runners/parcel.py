@@ -1,32 +1,27 @@
 """A message on its way to a child, and a result on its way back, as bytes.
 
-Packing a message is on the way of every one of them, in the thread of the loop: it takes a tenth of the time that
-pickling the dataclass as it is would take. Times are numbers meanwhile, for pickling a single one takes longer than all
-the rest. A child may be anything by the time that it answers, so a result is made of plain values alone, and reading it
-calls nothing.
+Packing a message is on the way of every one of them, in the thread of the loop. So its properties go as they came over
+the wire, and the child reads them when its handler looks at them, which few do: reading, packing and unpacking those of
+a retried message takes longer than all the rest of the way. A child may be anything by the time that it answers, so a
+result is made of plain values alone, and reading it calls nothing.
 """
 
 import io
+import marshal
 import pickle
+from collections.abc import Iterable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from operator import attrgetter
 from typing import Any
 
-from redrive.message import Message
+from redrive.content_header import read_content_header
+from redrive.delivery import Delivery
+from redrive.message import Message, read_message, welcome_back
 from redrive.outcome import Failed, Rejected, Result, Snoozed, Succeeded, TimedOut, Unreadable
 from redrive.properties import Properties
 from redrive.quickly import quickly
-from redrive.story import FRESH, Story
-
-_MESSAGE = ("id", "exchange", "routing_key", "redelivered", "max_attempts")
-
-_message_of = attrgetter(*_MESSAGE)
-_properties_of = attrgetter(*(field.name for field in fields(Properties)))
-_story_of = attrgetter(*(field.name for field in fields(Story)))
-
-_HEADERS = Properties.__slots__.index("headers")
-_STORY_TIMES = tuple(Story.__slots__.index(name) for name in ("first_attempt_at", "due_at", "expires_at"))
+from redrive.runners import Job
+from redrive.story import FRESH
 
 _RESULTS = (Succeeded, Failed, TimedOut, Snoozed, Rejected, Unreadable)
 _NUMBERS = {kind: number for number, kind in enumerate(_RESULTS)}
@@ -34,85 +29,80 @@ SUCCEEDED = _NUMBERS[Succeeded]
 
 _NO_PROPERTIES = Properties()
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 _message = quickly(Message)
-_properties = quickly(Properties)
-_story = quickly(Story)
 
 
-def pack_head(message: Message) -> bytes:
+def pack_head(job: Job) -> bytes:
     """Pack all of a message but its body, which may be large and is bytes already."""
-    story = message.story
-    told = None if story is FRESH else _tell(story)
-    properties = list(_properties_of(message.properties))
-    headers = properties[_HEADERS]
-    flat = [name for name, value in headers.items() if type(value) in _TO_FLATTEN] if headers else None
-    if flat:
-        properties[_HEADERS] = headers = dict(headers)
-        for name in flat:
-            headers[name] = _flatten(headers[name])
-    return pickle.dumps((*_message_of(message), _flatten(message.received_at), properties, flat, told), 5)
+    message = job.message
+    at = (message.received_at - _EPOCH) // _MICROSECOND
+    seen = message.id, message.redelivered, message.max_attempts, message.attempt
+    return marshal.dumps((*seen, (message.exchange, message.routing_key, at, job.header)))
 
 
 def unpack_message(head: bytes, body: bytes) -> Message:
     """Put a message together again; without a head it is for a handler that is given the body alone."""
     if not head:
         return _message("", body, _NO_PROPERTIES, "", "", False, _EPOCH, 0, FRESH)
-    id_, exchange, key, redelivered, attempts, at, properties, flat, told = pickle.loads(head)  # noqa: S301
-    if flat:
-        headers = properties[_HEADERS]
-        for name in flat:
-            headers[name] = _restore(headers[name])
-    story = FRESH if told is None else _hear(told)
-    return _message(id_, body, _properties(*properties), exchange, key, redelivered, _restore(at), attempts, story)
+    message = Unread.__new__(Unread)
+    values = marshal.loads(head)  # noqa: S302 - the worker has written it
+    _fill(message, ("id", "redelivered", "max_attempts", "_attempt", "_unread"), values)
+    object.__setattr__(message, "body", body)
+    return message
 
 
-def _tell(story: Story) -> list[Any]:
-    told = list(_story_of(story))
-    for place in _STORY_TIMES:
-        if told[place] is not None:
-            told[place] = _flatten(told[place])
-    return told
+class Unread(Message):
+    """A message of which the rest is read when somebody looks at it. To everybody else it is a message like any."""
+
+    __slots__ = ("_attempt", "_unread")
+
+    _attempt: int
+    _unread: tuple[str, str, int, bytes]
+
+    @property
+    def attempt(self) -> int:
+        return self._attempt
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what is not there yet
+        if name == "_attempt":  # of one that was made by `replace`
+            return self.story.attempt
+        if name not in _READ_LATER:
+            raise AttributeError(f"a message has no {name!r}")
+        message = self._read()
+        _fill(self, _READ_LATER, (getattr(message, each) for each in _READ_LATER))
+        return getattr(message, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self._plain() == (other._plain() if isinstance(other, Unread) else other)
+
+    __hash__ = Message.__hash__
+
+    def __repr__(self) -> str:
+        return repr(self._plain())
+
+    def __reduce__(self) -> tuple[type[Message], tuple[object, ...]]:
+        return Message, tuple(getattr(self, field.name) for field in fields(Message))
+
+    def _plain(self) -> Message:
+        kind, values = self.__reduce__()
+        return kind(*values)  # type: ignore[arg-type]  # they are those of its fields
+
+    def _read(self) -> Message:
+        exchange, routing_key, at, header = self._unread
+        properties = read_content_header(header, 0)[0] if header else _NO_PROPERTIES
+        delivery = Delivery(0, exchange, routing_key, self.redelivered, self.body, properties)
+        now = _EPOCH + at * _MICROSECOND
+        return welcome_back(read_message(delivery, now=now, max_attempts=self.max_attempts, new_id=lambda: self.id))
 
 
-def _hear(told: list[Any]) -> Story:
-    for place in _STORY_TIMES:
-        if told[place] is not None:
-            told[place] = _restore(told[place])
-    return _story(*told)
+_READ_LATER = ("properties", "exchange", "routing_key", "received_at", "story")
 
 
-def _flatten(value: Any) -> Any:  # noqa: ANN401 - what a header may be
-    """Make a tuple of each time, which no header is, in tables and arrays too."""
-    kind = type(value)
-    if kind is datetime:
-        if value.tzinfo is not UTC:
-            return value
-        age = value - _EPOCH
-        return age.days, age.seconds, age.microseconds
-    if kind is dict:
-        return {name: _flatten(inner) if type(inner) in _TO_FLATTEN else inner for name, inner in value.items()}
-    return [_flatten(inner) if type(inner) in _TO_FLATTEN else inner for inner in value]
-
-
-def _restore(value: Any) -> Any:  # noqa: ANN401
-    """Make times of tuples again."""
-    kind = type(value)
-    if kind is tuple:
-        return _EPOCH + timedelta(*value)
-    if kind is dict:
-        for name, inner in value.items():
-            if type(inner) in _TO_RESTORE:
-                value[name] = _restore(inner)
-    elif kind is list:
-        for place, inner in enumerate(value):
-            if type(inner) in _TO_RESTORE:
-                value[place] = _restore(inner)
-    return value
-
-
-_TO_FLATTEN = frozenset({datetime, dict, list})
-_TO_RESTORE = frozenset({tuple, dict, list})
+def _fill(message: Unread, names: Iterable[str], values: Iterable[object]) -> None:
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(message, name, value)
 
 
 def pack_result(result: Result) -> tuple[int, bytes]:

@@ -70,4 +70,4 @@ class Held(Job):
 
 
 def hold(message: Message, delivery: Delivery) -> Held:
-    return Held(message, delivery=delivery)
+    return Held(message, header=delivery.header, delivery=delivery)

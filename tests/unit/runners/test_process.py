@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 import samples
-from process_bed import is_alive, lay_bed, make_job
+from process_bed import is_alive, lay_bed, make_job, wire_job
 
 from redrive.handler import HandlerError
 from redrive.outcome import Failed, Rejected, Snoozed, Succeeded, Unreadable
 from redrive.properties import Properties
-from redrive.runners import Job
 from redrive.runners.open_files import allow_files
 
 MIB = 1 << 20
@@ -58,7 +57,7 @@ def test_handler_that_takes_the_message_is_given_all_of_it():
     properties = Properties(message_id="m-7", priority=3, headers={"tenant": "a", "n": [1, {"deep": b"\xff"}]})
     message = samples.deliver(properties, body=b"body", redrive_attempt=3, redrive_first_attempt_at="2026-01-01T00:00Z")
     with lay_bed("process_handlers:check_message") as bed:
-        (failed,) = bed.run(Job(message))
+        (failed,) = bed.run(wire_job(message))
     assert failed.error == repr(message)
 
 
@@ -81,16 +80,9 @@ def test_async_handlers_are_awaited():
 @pytest.mark.parametrize("size", [65_000, 65_536, 70_000, 16 * MIB, 40 * MIB])
 def test_large_body_comes_through_whole(size):
     bodies = [os.urandom(size) for _ in range(3)]
-    jobs = [Job(samples.deliver(body=body, digest=hashlib.sha256(body).hexdigest())) for body in bodies]
+    jobs = [wire_job(samples.deliver(body=body, digest=hashlib.sha256(body).hexdigest())) for body in bodies]
     with lay_bed("process_handlers:check_digest", concurrency=2) as bed:
         assert bed.run(*jobs) == [Succeeded()] * 3
-
-
-def test_message_that_no_process_can_be_given_fails_and_harms_no_other(bed):
-    message = replace(samples.deliver(), properties=Properties(headers={"stranger": lambda: None}))
-    stranger, *others = bed.run(Job(message), "succeed", "succeed")
-    assert "cannot be handed to another process" in stranger.error
-    assert others == [Succeeded()] * 2
 
 
 @pytest.mark.parametrize(
