@@ -156,7 +156,9 @@ def _telling() -> Iterator[Step]:
 
 def _children() -> Iterator[Step]:
     message = _read(FRESH)
-    job = Job(message, header=_frames(pika.spec.Basic.Deliver(), to_pika(FRESH))[1][7:-1])
+    job = Job(
+        message, header=_frames(pika.spec.Basic.Deliver("consumer", 1, False, "", "work"), to_pika(FRESH))[1][7:-1]
+    )
     head = pack_head(job)
     yield "pack a message for a child", lambda: pack_head(job), 1
     yield "unpack it there", lambda: unpack_message(head, BODY), 1

@@ -42,6 +42,9 @@ _SHRINKING: tuple[tuple[str, Callable[[str, int], str]], ...] = (
 )
 _WORTH_KEEPING = 64  # bytes; less of a trace tells nobody anything
 
+# A frame that takes whatever we tell of a message, with all properties that a publisher may set.
+AMPLE = 16_384
+
 _properties = quickly(Properties)
 _story = quickly(Story)
 
@@ -97,6 +100,8 @@ def build_requeue(letter: Message, *, frame_max: int = FRAME_MAX) -> Properties:
 
 def squeeze(properties: Properties, frame_max: int) -> Properties | None:
     """Shorten it only if it must be; None when even that is not enough."""
+    if frame_max >= AMPLE and properties.headers.keys() <= STORY_HEADERS:
+        return properties  # as most are: it need not be measured
     excess = frame_size(properties) - frame_max
     if excess <= 0:
         return properties

@@ -12,8 +12,9 @@ from redrive.clip import clip_head, clip_tail
 from redrive.letter import Death, read_broker_death, read_death
 from redrive.message import is_expired, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason, RetryLater
-from redrive.properties import Properties
-from redrive.republish import build_dead_letter, build_requeue, build_retry, build_suspect
+from redrive.properties import LONGEST_SHORT, Properties, frame_size
+from redrive.republish import AMPLE, build_dead_letter, build_requeue, build_retry, build_suspect, squeeze
+from redrive.story import HIGHEST_COUNT
 
 # Retries
 
@@ -286,3 +287,25 @@ def test_a_letter_that_was_moved_back_by_hand_begins_anew_too():
     retried = build_retry(moved, RETRY, now=NOW)
     assert "redrive-dead-reason" not in retried.headers
     assert welcome_back(again(retried)).attempt == 2
+
+
+def test_whatever_we_tell_of_a_message_fits_a_frame_that_is_not_measured():
+    texts = ("content_type", "content_encoding", "correlation_id", "reply_to", "message_id", "type", "app_id")
+    longest = {name: "x" * LONGEST_SHORT for name in texts}
+    fresh = deliver(
+        Properties(**longest, priority=255, timestamp=2**63), exchange="e" * LONGEST_SHORT, key="k" * LONGEST_SHORT
+    )
+    story = replace(
+        fresh.story,
+        suspect=True,
+        crashes=HIGHEST_COUNT,
+        snoozes=HIGHEST_COUNT,
+        redrives=HIGHEST_COUNT,
+        expires_at=LATER,
+    )
+    cause = Cause("t" * 9999, "e" * 9999, "trace" * 9999)
+    retry = replace(RETRY, attempt=HIGHEST_COUNT, crashes=HIGHEST_COUNT, suspect=True, cause=cause)
+    sent = build_retry(replace(fresh, story=story), retry, now=LATER, frame_max=None)
+    assert len(sent.headers) > 10
+    assert frame_size(sent) <= AMPLE
+    assert squeeze(sent, AMPLE) is sent

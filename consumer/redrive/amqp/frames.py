@@ -85,7 +85,7 @@ def _short(text: str) -> bytes:
 
 
 def _table(headers: Mapping[str, object]) -> bytes:
-    """Write headers. Texts, which most of them are, without the library."""
+    """Write headers. Texts and small numbers, which most of them are, without the library."""
     pieces: list[bytes] = []
     add = pieces.append
     for name, value in headers.items():
@@ -94,6 +94,8 @@ def _table(headers: Mapping[str, object]) -> bytes:
             raw = value.encode()
             add(_TEXT.pack(b"S", len(raw)))
             add(raw)
+        elif type(value) is int and _LEAST <= value <= _MOST:
+            add(_NUMBER.pack(b"I", value))
         else:
             pika.data.encode_value(pieces, value)
     fields = b"".join(pieces)
@@ -104,6 +106,8 @@ def _table(headers: Mapping[str, object]) -> bytes:
 _name = lru_cache(maxsize=1024)(_short)
 
 _TEXT = struct.Struct(">cI")
+_NUMBER = struct.Struct(">ci")
+_LEAST, _MOST = -(2**31), 2**31 - 1
 _LENGTH = struct.Struct(">I")
 _OCTET = struct.Struct("B")
 _TIME = struct.Struct(">Q")
