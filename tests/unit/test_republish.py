@@ -291,7 +291,7 @@ def test_a_letter_that_was_moved_back_by_hand_begins_anew_too():
 
 def test_whatever_we_tell_of_a_message_fits_a_frame_that_is_not_measured():
     texts = ("content_type", "content_encoding", "correlation_id", "reply_to", "message_id", "type", "app_id")
-    longest = {name: "x" * LONGEST_SHORT for name in texts}
+    longest = dict.fromkeys(texts, "x" * LONGEST_SHORT)
     fresh = deliver(
         Properties(**longest, priority=255, timestamp=2**63), exchange="e" * LONGEST_SHORT, key="k" * LONGEST_SHORT
     )
