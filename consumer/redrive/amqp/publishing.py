@@ -43,6 +43,7 @@ class ConfirmingPublisher:
         self._confirms = Confirms()
         self._frame_max = FRAME_MAX
         self._channel: Any = None
+        self._latest: Any = None  # the channel that is there, or on its way; what others still say is of no account
         self._is_blocked = False
         self._is_pumping = False
         self._failures = 0
@@ -136,8 +137,8 @@ class ConfirmingPublisher:
         self._timer = None
         connection = self._link.connection
         if connection is not None:
-            channel = connection.channel(on_open_callback=unswallowed(self._on_channel_open))
-            channel.add_on_close_callback(unswallowed(self._on_channel_close))
+            self._latest = connection.channel(on_open_callback=unswallowed(self._on_channel_open))
+            self._latest.add_on_close_callback(unswallowed(self._on_channel_close))
 
     def _on_channel_open(self, channel: Any) -> None:  # noqa: ANN401
         def ready(_frame: Any) -> None:  # noqa: ANN401
@@ -163,9 +164,9 @@ class ConfirmingPublisher:
         self._confirms.note_returned(method.exchange, method.routing_key, properties.message_id, body)
 
     def _on_channel_close(self, channel: Any, error: BaseException) -> None:  # noqa: ANN401
-        """One that ends with its connection is told of by that one."""
+        """One that ends with its connection is told of by that one; one that was replaced is missed by nobody."""
         channel.connection.intake.forget(channel.channel_number)
-        if not isinstance(error, foreign.ChannelClosedByBroker):
+        if channel is not self._latest or not isinstance(error, foreign.ChannelClosedByBroker):
             return
         self._channel = None
         reason = self._link.explain(error)
@@ -182,6 +183,7 @@ class ConfirmingPublisher:
         """Go on by another channel, when all that went by this one is settled."""
         self._is_worn = False
         if self._channel is not None:
+            self._channel.connection.intake.hearers[self._channel.channel_number] = _overhear
             self._channel.close()
             self._channel = None
             self._confirms.begin_anew()
@@ -191,3 +193,7 @@ class ConfirmingPublisher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _overhear(_number: int, _multiple: bool, _taken: bool) -> None:
+    """Hear what is said of a channel that was replaced, whose numbers are no longer ours."""
