@@ -90,7 +90,7 @@ class ScaledByBacklog(PodFault):
 
     name = "scaled-by-backlog"
     gentle = True
-    burst = 80
+    burst = 900  # a minute's work for one pod: more than the operator takes to look, which is every 15 s
 
     def start(self, stage, chance):
         scaling = {"minReplicas": 1, "maxReplicas": 4, "messagesPerReplica": 10, "scaleDownDelay": "3s"}
