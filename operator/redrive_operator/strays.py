@@ -56,10 +56,25 @@ def find_ways(cluster: str, connections: Iterable[ConnectionEntry], clusters: Ma
 
 def find_strays(permitted: Iterable[tuple[str, str]], consumers: Iterable[Entry], ways: Ways) -> list[Stray]:
     """Find those that nobody has, of the users who may do something in a vhost of the broker."""
-    living = {address_of(entry.key.namespace, entry.key.name): entry for entry in consumers}
+    living = _by_address(consumers)
+    ours = _read_users(permitted)
+    return [user for user in ours if not may_have_user(living.get(user.address), user.vhost, ways)]
+
+
+def has_unread_users(permitted: Iterable[tuple[str, str]], consumers: Iterable[Entry], ways: Ways) -> bool:
+    """Say whether somebody has a user here of whom nobody can read which connection it uses: this one, perhaps."""
+    unread = _by_address(entry for entry in consumers if entry.desk is None)
+    users = (user for user in _read_users(permitted) if user.address in unread)
+    return any(may_have_user(unread[user.address], user.vhost, ways) for user in users)
+
+
+def _by_address(consumers: Iterable[Entry]) -> dict[str, Entry]:
+    return {address_of(entry.key.namespace, entry.key.name): entry for entry in consumers}
+
+
+def _read_users(permitted: Iterable[tuple[str, str]]) -> list[Stray]:
     named = ((address_of_user(user, vhost), vhost) for user, vhost in permitted)
-    ours = [Stray(address, vhost) for address, vhost in named if address is not None]
-    return [stray for stray in ours if not may_have_user(living.get(stray.address), stray.vhost, ways)]
+    return [Stray(address, vhost) for address, vhost in named if address is not None]
 
 
 def may_have_user(consumer: Entry | None, vhost: str, ways: Ways) -> bool:

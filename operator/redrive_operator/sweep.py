@@ -19,7 +19,7 @@ from redrive.topology import OWNER
 from redrive_operator.credentials import Access
 from redrive_operator.kube import CONSUMERS
 from redrive_operator.registry import read_entry
-from redrive_operator.strays import Stray, Ways, find_strays, find_ways, may_have_user
+from redrive_operator.strays import Stray, Ways, find_strays, find_ways, has_unread_users, may_have_user
 from redrive_operator.tools import Tools
 
 LOGGER = logging.getLogger(__name__)
@@ -29,6 +29,9 @@ LOOK_SECONDS = 30.0
 
 # A vhost that is not ours is not asked again for so long, nor one where something went wrong.
 SPARE_SECONDS = 300.0
+
+# Deleted at once; the connections of the whole broker are listed for each.
+MOST = 100
 
 # Longer than it takes until every connection was asked again which broker it leads to.
 PATIENCE_SECONDS = 90.0
@@ -40,13 +43,14 @@ class Sweep:
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._since: dict[Stray, float] = {}
+        self._unread = False
         self._spared: dict[str, float] = {}  # vhosts, until when
         self._looked_at = float("-inf")
 
     @property
     def waits(self) -> bool:
-        """Whether there are users that are deleted when they have had no consumer for long enough."""
-        return bool(self._since)
+        """Whether there are users that may have to be deleted later: nobody's, or of who cannot be read."""
+        return bool(self._since) or self._unread
 
     def hurry(self) -> None:
         """Look the next time in any case."""
@@ -55,6 +59,7 @@ class Sweep:
     def forget(self) -> None:
         """Begin anew, after the broker could not be asked."""
         self._since.clear()
+        self._unread = False
         self.hurry()
 
     def sweep(self, access: Access, management: Management, cluster: str) -> None:
@@ -68,11 +73,14 @@ class Sweep:
         except BrokerError as error:
             LOGGER.warning("users that nobody has any more cannot be looked for: %s", error)
             self._since.clear()
+            self._unread = False
             return
         # Afterwards: whoever got a user before it was listed is known by now.
         ways = find_ways(cluster, self._tools.registry.connections(), self._tools.clusters)
-        self._note(find_strays(permitted, self._tools.registry.consumers(), ways), now)
-        ripe = [stray for stray, since in self._since.items() if now - since >= PATIENCE_SECONDS]
+        consumers = self._tools.registry.consumers()
+        self._note(find_strays(permitted, consumers, ways), now)
+        self._unread = has_unread_users(permitted, consumers, ways)
+        ripe = [stray for stray, since in self._since.items() if now - since >= PATIENCE_SECONDS][:MOST]
         for vhost in sorted({stray.vhost for stray in ripe}):
             self._clear(vhost, [stray for stray in ripe if stray.vhost == vhost], access, ways)
 

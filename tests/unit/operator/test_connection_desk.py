@@ -63,6 +63,20 @@ def test_connection_stays_until_the_users_that_nobody_has_any_more_are_deleted()
     assert broker.users == set()
 
 
+def test_connection_stays_for_the_user_of_a_consumer_that_cannot_be_read():
+    broker = LentBroker()
+    broker.have_user()
+    one = desk(consumer_body(connection="main", spec={"retry": "?"}, **HELD), broker=broker, **GOING)
+    one._tools.clock.now += PATIENCE_SECONDS
+    assert hold(one) is not None
+    assert broker.touched == []
+
+
+def test_connection_does_not_stay_for_a_consumer_that_cannot_be_read_and_has_no_user():
+    one = desk(consumer_body(connection="main", spec={"retry": "?"}, **HELD), **GOING)
+    assert hold(one) is None
+
+
 def test_user_that_was_lost_just_before_is_seen_before_the_connection_goes():
     broker = LentBroker()
     one = desk(broker=broker, **GOING)

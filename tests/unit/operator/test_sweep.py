@@ -6,7 +6,7 @@ from lent_broker import THEM, US, LentBroker, lent_tools
 
 from redrive.errors import Unreachable
 from redrive_operator.registry import read_entry
-from redrive_operator.sweep import LOOK_SECONDS, PATIENCE_SECONDS, SPARE_SECONDS, Sweep
+from redrive_operator.sweep import LOOK_SECONDS, MOST, PATIENCE_SECONDS, SPARE_SECONDS, Sweep
 
 LIVING = consumer_body(connection="main")
 
@@ -123,6 +123,14 @@ def test_user_of_who_uses_another_connection_stays_unless_that_leads_elsewhere(b
     tools.clusters.update(clusters)
     Sweeping(broker, tools).go_on()
     assert (broker.touched == []) is stays
+
+
+def test_many_users_that_nobody_has_are_deleted_in_the_end():
+    broker = LentBroker()
+    for number in range(2 * MOST + 1):
+        broker.have_user(f"shop/gone-{number}")
+    Sweeping(broker, lent_tools()).go_on(PATIENCE_SECONDS + 3 * LOOK_SECONDS)
+    assert broker.users == set()
 
 
 def test_users_of_other_people_are_not_touched(broker):
