@@ -19,6 +19,9 @@ NOTHING = "^$"
 # An AMQP short string has 255 bytes, and an address is ASCII.
 _LONGEST_ADDRESS = 255 - len("redrive/") - len("/01234567")
 
+# <namespace>/<name> of an object, as it is written in an address.
+_ADDRESS = re.compile(r"[a-z0-9][-a-z0-9]*/[a-z0-9][-a-z0-9_]*")
+
 _END = r"$(?!\n)"
 _DIGITS = rf"^([0-9a-f]\.){{{PLACES}}}"
 
@@ -66,6 +69,16 @@ def user_name(address: str, vhost: str) -> str:
     """Name the consumer's user. Users are the whole broker's, so the vhost is in it, as a digest: both may be long."""
     digest = sha256(f"{vhost}\0{address}".encode()).hexdigest()
     return f"redrive/{address[:_LONGEST_ADDRESS]}/{digest[:8]}"
+
+
+def address_of_user(name: str, vhost: str) -> str | None:
+    """Say whose user this is; None for one that is not surely a consumer's of this vhost.
+
+    The digest must be that of the vhost and the address. Of an address that was cut nobody can tell, so that is None.
+    """
+    address = name.removeprefix("redrive/").rpartition("/")[0]
+    is_one = _ADDRESS.fullmatch(address) is not None and name == user_name(address, vhost)
+    return address if is_one else None
 
 
 def plan_access(wanted: Wanted, vhost: str) -> tuple[Grant, ...]:

@@ -76,6 +76,12 @@ def address_of(namespace: str, name: str) -> str:
     return f"{namespace}/{name.replace('.', '_')}"
 
 
+def object_of(address: str) -> tuple[str, str]:
+    """Give the namespace and the name of the object that has this address."""
+    namespace, _, name = address.partition("/")
+    return namespace, name.replace("_", ".")
+
+
 def count_units(delay: timedelta) -> int:
     """Round up: a message may come a little late, never early. No delay, or one in the past, is none."""
     # In whole numbers: dividing one duration by another takes twice as long, and this is asked several times a retry.

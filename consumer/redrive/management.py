@@ -35,7 +35,7 @@ from redrive.elements import Policy
 from redrive.endpoints import Endpoint, tls_context
 from redrive.errors import AccessRefused, BadAnswer, BrokerError, NotFound, Unreachable
 from redrive.password_hash import SALT_BYTES, PasswordHash, hash_password
-from redrive.reading import FoundQueue, Reading
+from redrive.reading import FoundExchange, FoundQueue, Reading
 from redrive.timed_http import Deadline, TimedConnection
 
 # The longest silence of a broker that answers; and the longest answer, of one that has ten thousand queues to count.
@@ -94,6 +94,11 @@ class Management:
         overview = Fields(self._get("overview", columns=("rabbitmq_version", "cluster_name")), "overview")
         me = Fields(self._get("whoami"), "user")
         return Identity(overview.text("rabbitmq_version"), overview.text("cluster_name"), frozenset(me.words("tags")))
+
+    def read_exchange(self, name: str) -> FoundExchange | None:
+        """Read one exchange; None where there is none, nor perhaps the vhost."""
+        found = self._get_or_none("exchanges", self._vhost, name)
+        return None if found is None else read_exchange(Fields(found, "exchange"))
 
     def read_queues(self) -> dict[str, FoundQueue]:
         queues = self._get("queues", self._vhost, columns=QUEUE_COLUMNS)
@@ -164,6 +169,11 @@ class Management:
             grants[topic.user].append(topic)
         users = read_list(self._get("users"), "user", lambda fields: (fields.text("name"), fields))
         return {name: _account_of(fields, grants[name]) for name, fields in users}
+
+    def read_permitted(self) -> list[tuple[str, str]]:
+        """List who may do something where: a user and a vhost, of every vhost of the broker."""
+        permissions = self._get("permissions")
+        return [*read_list(permissions, "permission", lambda fields: (fields.text("user"), fields.text("vhost")))]
 
     def close_connections(self, user: str) -> int:
         """Close every connection of a user, so that a narrower permission counts from now on; say how many."""

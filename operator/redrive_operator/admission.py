@@ -5,6 +5,11 @@ from redrive_operator.observation import Problem
 from redrive_operator.reasons import BrokerReason, TopologyReason
 
 
+def shuts_out(connection: BrokerConnection, namespace: str, vhost: str) -> bool:
+    """Say whether a connection has nothing for a namespace in a vhost: no user either."""
+    return not (connection.admits_namespace(namespace) and connection.admits_vhost(vhost))
+
+
 def refuse(consumer: Consumer, connection: BrokerConnection) -> Problem | None:
     """Say what is not allowed, and whom to ask; None where all is."""
     name, ask = f"the BrokerConnection {connection.name}", "ask the platform team"

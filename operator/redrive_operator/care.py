@@ -131,7 +131,7 @@ class Care:
         going = seen.deleting is not None and not seen.deleting.workers_go_on
         unready = found.topology is None or found.topology.problem is not None
         if found.access is None or unready or going:
-            return self._with_idle_workers(entry, consumer, seen)
+            return self._with_idle_workers(entry, consumer, seen, lost=found.lost)
         match found.user:
             case None:
                 secret = (entry.desk.name if entry.desk else "", found.access.digest)
@@ -146,12 +146,13 @@ class Care:
             case KubeError():
                 raise found.user
 
-    def _with_idle_workers(self, entry: Entry, consumer: Consumer, seen: Observation) -> Observation:
+    def _with_idle_workers(
+        self, entry: Entry, consumer: Consumer, seen: Observation, *, lost: bool = False
+    ) -> Observation:
         """Leave workers as they are: what runs can work. Only those that would take another's messages must not."""
         if consumer.worker is None:
             return seen
-        topology = seen.topology
-        if topology is not None and topology.problem is not None and topology.problem.reason in _MUST_NOT_RUN:
+        if must_not_run(seen.topology, lost=lost):
             self._tools.tending.stop(entry.subject)
         workers = self._look(entry, consumer, Tended())
         if not workers.exist:
@@ -208,6 +209,14 @@ class Care:
     def _tell(self, entry: Entry, verdict: Verdict) -> bool:
         written = self._tools.consumer_written
         return tell_verdict(self._tools, CONSUMERS, entry.subject, verdict, take=lambda body: written(read_entry(body)))
+
+
+def must_not_run(topology: TopologySeen | None, *, lost: bool) -> bool:
+    """Say whether workers must stop. A queue that is refused for what it is may be worked off, another's may not."""
+    if topology is None or topology.problem is None:
+        return False
+    reason = topology.problem.reason
+    return reason in _MUST_NOT_RUN or (lost and reason == TopologyReason.QUEUE_REFUSED)
 
 
 def _with_user(seen: Observation, user: UserSeen) -> Observation:

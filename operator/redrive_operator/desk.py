@@ -12,9 +12,11 @@ from functools import partial
 from itertools import chain
 
 from redrive.errors import BrokerError
+from redrive.ownership import Whose, whose
 from redrive.reading import Reading
-from redrive.spec import Consumer, DeletionPolicy
-from redrive_operator.admission import refuse
+from redrive.spec import BrokerConnection, Consumer, DeletionPolicy
+from redrive.topology import OWNER
+from redrive_operator.admission import refuse, shuts_out
 from redrive_operator.care import Care, Found
 from redrive_operator.claims import find_losers, refuse_foreign_queue
 from redrive_operator.credentials import Access, Credentials, CredentialsError
@@ -43,8 +45,6 @@ FRESH_SECONDS = 3.0
 MISSING_SECONDS = 4.0
 
 HANDFUL = 8
-
-_SHUT_OUT = (BrokerReason.NAMESPACE_NOT_ALLOWED, BrokerReason.VHOST_NOT_ALLOWED)
 
 
 class Desk:
@@ -165,33 +165,49 @@ class Desk:
         def admitted(rival: Entry) -> bool:
             if access is None or rival.consumer is None or rival.desk != self.key:
                 return True
-            return _refuse(rival.consumer, access) is None
+            return _refuse(rival.consumer, access) is None and foreign(rival.consumer) is None
+
+        def foreign(consumer: Consumer) -> Problem | None:
+            if reading is None or self.key.mode != "Connection":
+                return None
+            return refuse_foreign_queue(consumer, reading)
 
         losers = find_losers(
             entries, self._tools.registry, brokers=self._tools.brokers, reading=reading, admitted=admitted
         )
-        if reading is not None and self.key.mode == "Connection":
-            for entry in entries:
-                foreign = None if entry.consumer is None else refuse_foreign_queue(entry.consumer, reading)
-                if foreign is not None:
-                    losers.setdefault(entry.key, foreign)
+        for entry in entries:
+            problem = None if entry.consumer is None else foreign(entry.consumer)
+            if problem is not None:
+                losers.setdefault(entry.key, problem)
         return losers
 
     def _see_to_users(self, entries: list[Entry], access: Access, seen: VhostSeen) -> Mapping[Key, User]:
-        """Have a user for every consumer that may work here; none is made where the team's own credentials serve."""
-        if access.connection is None:
+        """Have a user for every consumer that may work here, and none for who may not, or whose queue is another's.
+
+        None is made where the team's own credentials serve, nor where another cluster's users have the same names.
+        """
+        if access.connection is None or self._is_taken(seen):
             return {}
-        refused = [(each, each.consumer) for each in entries if each.consumer and _is_shut_out(each.consumer, access)]
+        consumers = [(entry, entry.consumer) for entry in entries if entry.consumer is not None]
+        refused = [each for each in consumers if each[0].key in seen.losers or _is_shut_out(each[1], access.connection)]
         self._users.revoke(refused, access)
         jobs = [job for entry in entries if (job := self._job(entry, access)) is not None]
         return self._users.see_to([(job.entry, job.consumer) for job in jobs if job.key not in seen.losers], access)
+
+    def _is_taken(self, seen: VhostSeen) -> bool:
+        """Say whether another cluster manages the vhost, by its record or because it came first just now."""
+        record = None if seen.reading is None else seen.reading.exchanges.get(OWNER)
+        if whose(record, self._tools.owner) is Whose.ANOTHERS:
+            return True
+        problems = [topology.problem for topology in seen.topologies.values()]
+        return any(problem is not None and problem.reason == TopologyReason.VHOST_TAKEN for problem in problems)
 
     def _found(
         self, entry: Entry, consumer: Consumer, access: Access | None, seen: VhostSeen, users: Mapping[Key, User]
     ) -> Found:
         refused = None if access is None else _refuse(consumer, access)
         if refused is not None and refused.reason == TopologyReason.EXCHANGE_NOT_ALLOWED:
-            return Found(seen.broker, topology=TopologySeen(refused), lost=True)
+            return Found(seen.broker, access, topology=TopologySeen(refused), lost=True)
         if refused is not None:  # it may not use the broker, and so nothing is done there for it
             return Found(replace(seen.broker, problem=refused), lost=True)
         if entry.key in seen.losers:
@@ -269,9 +285,8 @@ class Desk:
             self._care.forget(key)
 
 
-def _is_shut_out(consumer: Consumer, access: Access) -> bool:
-    refused = _refuse(consumer, access)
-    return refused is not None and refused.reason in _SHUT_OUT
+def _is_shut_out(consumer: Consumer, connection: BrokerConnection) -> bool:
+    return shuts_out(connection, consumer.namespace, consumer.broker.vhost)
 
 
 def _refuse(consumer: Consumer, access: Access) -> Problem | None:

@@ -24,6 +24,7 @@ from redrive_operator.reasons import BrokerReason, EventReason, ReadyReason
 from redrive_operator.registry import Entry, read_entry
 from redrive_operator.status import read_bindings
 from redrive_operator.tools import Tools
+from redrive_operator.user_desk import is_anothers
 
 # Nothing will bring these credentials back while the object is being deleted, often with its whole namespace.
 GONE = (BrokerReason.SECRET_NOT_FOUND, BrokerReason.CONNECTION_NOT_FOUND)
@@ -78,6 +79,7 @@ class Leaving:
     def _destroy(self, entry: Entry, consumer: Consumer, now: Circumstances) -> Deleting | None:
         if now.is_another_s:
             kept = f"the queue {consumer.queue.name!r} is not this consumer's to delete, and was left"
+            self._revoke(entry, consumer, now.access, now.problem)
             self.release(entry, EventReason.QUEUES_RETAINED, kept)
             return None
         no_vhost = _has_no_vhost(now)
@@ -87,12 +89,12 @@ class Leaving:
             return _WORKERS
         if no_vhost:
             gone = f"there is no vhost {consumer.broker.vhost!r}, and so no queue to delete"
+            self._revoke(entry, consumer, now.access, None)
             self.release(entry, EventReason.QUEUES_DELETED, gone)
             return None
         drains = consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY
         if now.access is None or (drains and now.problem is not None):
-            left = f"the queue {consumer.queue.name!r} and its dead letters were left: the credentials are gone"
-            self.release(entry, EventReason.QUEUES_LEFT_BEHIND, left)
+            self._leave_behind(entry, consumer, now)
             return None
         try:
             return self._remove(entry, consumer, now.access)
@@ -103,9 +105,13 @@ class Leaving:
             if now.problem is None or now.problem.reason not in GONE:
                 return _blocked(f"the broker: {error}")
             # The Secret is gone, and with it perhaps the whole namespace and the name of the broker in it.
-            left = f"the queue {consumer.queue.name!r} and its dead letters were left: the credentials are gone"
-            self.release(entry, EventReason.QUEUES_LEFT_BEHIND, left)
+            self._leave_behind(entry, consumer, now)
             return None
+
+    def _leave_behind(self, entry: Entry, consumer: Consumer, now: Circumstances) -> None:
+        left = f"the queue {consumer.queue.name!r} and its dead letters were left: the credentials are gone"
+        self._revoke(entry, consumer, now.access, now.problem)
+        self.release(entry, EventReason.QUEUES_LEFT_BEHIND, left)
 
     def _remove(self, entry: Entry, consumer: Consumer, access: Access) -> Deleting | None:
         wanted = Wanted.of(consumer)
@@ -163,17 +169,17 @@ class Leaving:
         return counted.ready, counted.unacked or 0, counted.dead
 
     def _revoke(self, entry: Entry, consumer: Consumer, access: Access | None, problem: Problem | None) -> None:
-        """Delete the consumer's own user. One that cannot be reached keeps a password that nobody has any more."""
+        """Delete the consumer's own user. One that cannot be reached is deleted later, as long as its connection is."""
         if access is None or access.connection is None:
             return
         try:
             if problem is not None and problem.reason not in GONE:
                 raise Unreachable(problem.message)
             management = access.manage()
-            if management is not None:
+            if management is not None and not is_anothers(management, self._tools.owner):
                 revoke_access(consumer.address, vhost=consumer.broker.vhost, management=management)
         except BrokerError as error:
-            message = f"the broker user of {consumer.address} was left, with a password that nobody has: {error}"
+            message = f"the broker user of {consumer.address} could not be deleted: {error}"
             self._tell(entry, EventReason.USER_LEFT_BEHIND, message)
 
     def _tell(self, entry: Entry, reason: EventReason, message: str) -> None:

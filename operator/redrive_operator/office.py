@@ -219,6 +219,7 @@ class Office:
             self._forget_desk(before.desk)
         else:
             self._engine.wake(before.desk, frozenset({before.key}))
+        self._wake_connection(before)
 
     def _forget_desk(self, key: DeskKey) -> None:
         self._engine.forget(key)
@@ -252,7 +253,7 @@ class Office:
 
 def _may_redrive(entry: Entry | None) -> bool:
     """Say whether its dead letters can be got at, by what was last found: whoever waits for that is woken then."""
-    return entry is not None and entry.subject.history[ConditionType.TOPOLOGY_READY].status == "True"
+    return entry is not None and entry.subject.was_found(ConditionType.TOPOLOGY_READY)
 
 
 def _matters(before: Entry | None, now: Entry, *, ours: bool) -> bool:

@@ -19,6 +19,8 @@ from redrive_operator.workforce import Workforce
 class Tools:
     """`brokers` says which broker a desk leads to, as far as that is known; `pool` takes calls to the API server.
 
+    `clusters` says by which name the broker of a BrokerConnection calls itself, as long as it answers.
+
     `consumer_written` and `connection_written` are given each object as it is after a write of ours: somebody's edit
     may be in it that no watch has shown yet, and that none will show as news any more.
     """
@@ -38,3 +40,4 @@ class Tools:
     consumer_written: Callable[[Entry], None]
     connection_written: Callable[[ConnectionEntry], None]
     brokers: dict[DeskKey, str] = field(default_factory=dict)
+    clusters: dict[str, str] = field(default_factory=dict)

@@ -3,13 +3,16 @@
 It is done in the desk's own thread, before the consumers are seen to: a broker that hangs holds up its own desk alone.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from redrive.access import Account, user_name
 from redrive.errors import AccessRefused, BrokerError, Unreachable
 from redrive.granting import revoke_access
 from redrive.management import Management
+from redrive.ownership import Whose, whose
 from redrive.spec import Consumer
+from redrive.topology import OWNER, Owner
 from redrive_operator.credentials import Access
 from redrive_operator.errors import KubeError, KubeInvalid, KubeRefused, NameTaken
 from redrive_operator.explaining import explain_topology
@@ -19,6 +22,8 @@ from redrive_operator.registry import Entry
 from redrive_operator.subject import Key
 from redrive_operator.tools import Tools
 from redrive_operator.users import ROTATE, UserSeen, ensure_user
+
+LOGGER = logging.getLogger(__name__)
 
 # Each user's Secret is read by its name, so not at every turn.
 SECONDS = 40.0
@@ -51,13 +56,23 @@ class UserDesk:
         return users
 
     def revoke(self, refused: Iterable[tuple[Entry, Consumer]], access: Access) -> None:
-        """Take the users from consumers that a connection is no longer open to, once; their workers are cut off."""
+        """Take the users from consumers that may have none, once; their workers are cut off.
+
+        Who may not, or whose vhost is another cluster's, is left alone, and looked at again in the next turn.
+        """
         management = access.manage()
-        for entry, consumer in refused:
-            if entry.subject.uid not in self._revoked and management is not None:
+        todo = [(entry, consumer) for entry, consumer in refused if entry.subject.uid not in self._revoked]
+        if not todo or management is None:
+            return
+        try:
+            if is_anothers(management, self._tools.owner):
+                return
+            for entry, consumer in todo:
                 revoke_access(consumer.address, vhost=consumer.broker.vhost, management=management)
                 self._revoked.add(entry.subject.uid)
                 self._known.pop(entry.key, None)
+        except AccessRefused as error:
+            LOGGER.warning("users that nobody may have any more cannot be deleted: %s", error)
 
     def forget(self, key: Key) -> None:
         self._known.pop(key, None)
@@ -97,3 +112,8 @@ class UserDesk:
         remembered = UserSeen(user.name, user.secret, user.digest, user.rotated_for)
         self._known[entry.key] = (self._tools.clock(), entry.subject.uid, remembered)
         return user
+
+
+def is_anothers(management: Management, owner: Owner) -> bool:
+    """Say whether another cluster manages the vhost: its users may have the names of ours."""
+    return whose(management.read_exchange(OWNER), owner) is Whose.ANOTHERS

@@ -20,7 +20,8 @@ def find_hindrance(name: str, consumer: Entry | None) -> Stance | None:
     """Say why the dead letters of a consumer cannot be touched, by what the operator knows of it.
 
     Whether its queues are there, and its own, was found out when it was last seen to: one that lost its queue to
-    another, or is not allowed on the broker any more, must not reach the dead letters in it.
+    another, or is not allowed on the broker any more, must not reach the dead letters in it. What was found of an
+    older spec says nothing: the newest may name another broker, where a queue of that name is another's.
     """
     if consumer is None:
         sentence = f"there is no RetryingConsumer {name} in this namespace: create it, or delete this Redrive"
@@ -31,9 +32,12 @@ def find_hindrance(name: str, consumer: Entry | None) -> Stance | None:
     if consumer.error is not None or consumer.consumer is None:
         sentence = f"the RetryingConsumer {name} cannot be used: {consumer.error}"
         return Stance(CompleteReason.CONSUMER_NOT_READY, sentence)
+    if consumer.subject.was_found(ConditionType.TOPOLOGY_READY):
+        return None
     topology = consumer.subject.history[ConditionType.TOPOLOGY_READY]
     if topology.status == Status.TRUE:
-        return None
+        sentence = f"the RetryingConsumer {name} has been changed, and its broker is being asked again"
+        return Stance(CompleteReason.CONSUMER_NOT_READY, sentence)
     broker = consumer.subject.history[ConditionType.BROKER_REACHABLE]
     if broker.status == Status.FALSE:
         return Stance(CompleteReason.BROKER_UNREACHABLE, broker.message)

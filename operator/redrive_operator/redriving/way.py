@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from redrive.amqp import Amqp
+from redrive.elements import Binding
 from redrive.errors import AccessRefused, NotFound
 from redrive.letters.looking import longest_hold, look
 from redrive.management import Management
 from redrive.reading import Reading
 from redrive.spec import Consumer, Redrive
-from redrive.topology import dead_queue_name
+from redrive.topology import DEAD, dead_queue_name
 from redrive_operator.admission import refuse
+from redrive_operator.claims import refuse_foreign_queue
 from redrive_operator.credentials import Access, Credentials, CredentialsError
 from redrive_operator.reasons import CompleteReason
 from redrive_operator.redriving.choosing import Choosing
@@ -52,7 +54,23 @@ class Way:
             if name not in reading.queues:
                 sentence = f"there is no queue {name!r}: it is made anew by itself, unless the consumer says why not"
                 raise Hindered(Stance(CompleteReason.CONSUMER_NOT_READY, sentence))
+        foreign = None if self.access.connection is None else refuse_foreign_letters(self.consumer, reading)
+        if foreign is not None:
+            raise Hindered(Stance(CompleteReason.CONSUMER_NOT_READY, foreign))
         return reading
+
+
+def refuse_foreign_letters(consumer: Consumer, reading: Reading) -> str | None:
+    """Refuse letters that are not this consumer's: on a broker that is lent out they are got at as an administrator."""
+    foreign = refuse_foreign_queue(consumer, reading)
+    if foreign is not None:
+        return foreign.message
+    letters = dead_queue_name(consumer.queue.name)
+    if Binding(DEAD, letters, "queue", consumer.address) in reading.bindings:
+        return None
+    return (
+        f"the queue {letters!r} is not bound for this consumer: that is mended by itself, or the consumer says why not"
+    )
 
 
 class Archive:

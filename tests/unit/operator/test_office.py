@@ -1,9 +1,10 @@
 """What was seen of consumers, in whatever order: whoever has something to do is woken, and nobody else."""
 
 import pytest
-from cluster_objects import Clock, consumer_body
+from cluster_objects import Clock, connection_body, consumer_body
 from redrive_bed import redrive_body
 
+from redrive_operator.connection_desk import connection_key
 from redrive_operator.office import Office
 from redrive_operator.registry import read_entry
 from redrive_operator.settings import read_settings
@@ -72,10 +73,10 @@ def test_finalizer_that_somebody_took_away_is_seen_to(office):
 # Redrives
 
 
-def condition(status):
+def condition(status, generation=1):
     since = "2026-05-01T12:00:00Z"
     told = {"type": "TopologyReady", "status": status, "reason": "Some", "message": "", "lastTransitionTime": since}
-    return {"conditions": [told]}
+    return {"conditions": [{**told, "observedGeneration": generation}]}
 
 
 def redrives_due(office):
@@ -100,3 +101,22 @@ def test_redrive_is_woken_when_the_queues_of_its_consumer_are_ready_and_when_it_
     assert redrives_due(office) == set()
     office.consumer_seen(seen(13), gone=True)
     assert redrives_due(office) == {Key("shop", "orders")}
+
+
+def test_redrive_is_woken_when_the_newest_spec_of_its_consumer_was_judged(office):
+    office.redrive_seen(redrive_body())
+    office.consumer_seen({**seen(10, generation=2), "status": condition("True")})
+    office._redriving._engine._plans.clear()
+    written(office, {**seen(11, generation=2), "status": condition("True", generation=2)})
+    assert redrives_due(office) == {Key("shop", "orders")}
+
+
+# Connections
+
+
+def test_connection_that_a_consumer_moved_away_from_counts_anew(office):
+    office.connection_seen(connection_body("main"))
+    office.consumer_seen(consumer_body(connection="main", version="10", generation=1, finalizers=HELD))
+    forget_turns(office)
+    office.consumer_seen(consumer_body(secret="mine", version="11", generation=2, finalizers=HELD))
+    assert connection_key("main") in office._engine._plans

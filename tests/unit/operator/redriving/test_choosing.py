@@ -97,7 +97,8 @@ def test_letter_without_a_fingerprint_is_in_a_group_too():
 # What is in the way
 
 
-def consumer(*conditions, **more):
+def consumer(*conditions, generation=1, **more):
+    """A consumer of whose first generation this was found."""
     told = [
         {
             "type": type_,
@@ -105,10 +106,11 @@ def consumer(*conditions, **more):
             "reason": "Some",
             "message": message,
             "lastTransitionTime": "2026-05-01T12:00:00Z",
+            "observedGeneration": 1,
         }
         for type_, status, message in conditions
     ]
-    return read_entry({**consumer_body(**more), "status": {"conditions": told}})
+    return read_entry({**consumer_body(generation=generation, **more), "status": {"conditions": told}})
 
 
 READY = ("TopologyReady", "True", "")
@@ -116,6 +118,7 @@ HINDRANCES = {
     "no such consumer": (None, "ConsumerNotFound", "no RetryingConsumer orders"),
     "going": (consumer(READY, deletionTimestamp="2026-05-01T12:00:00Z"), "ConsumerDeleting", "being deleted"),
     "unreadable": (consumer(READY, spec={"broker": {}}), "ConsumerNotReady", "cannot be used"),
+    "changed since": (consumer(READY, generation=2), "ConsumerNotReady", "has been changed"),
     "not looked at": (consumer(), "ConsumerNotReady", "nobody has looked yet"),
     "another's queue": (consumer(("TopologyReady", "False", "older has it")), "ConsumerNotReady", "older has it"),
     "broker away": (
