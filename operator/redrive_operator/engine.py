@@ -2,7 +2,8 @@
 
 Every desk has a turn for all its consumers once an interval, and one for single consumers as soon as something about
 them was seen. Two lanes of threads: whose broker does not answer, or takes its time, waits in the slow one, so that ten
-dead brokers hold up nobody but each other. A desk is never in two threads at once.
+dead brokers hold up nobody but each other. How quick a new desk is nobody knows, so no more than half of the quick
+threads try new ones, and the slow ones help. A desk is never in two threads at once.
 """
 
 import logging
@@ -54,6 +55,7 @@ class Plan:
     rests_until: float = 0.0
     failures: int = 0
     dawdles: bool = False  # it is reached, and its last turn for all took long
+    tried: bool = False  # it has been quick once
     streak: int = 0  # turns in a row after which somebody had to be seen to again
     running: bool = False
     began: float = 0.0
@@ -102,6 +104,7 @@ class Engine(Generic[D]):
         self._name = name
         self._hung = HUNG_SECONDS if hung is None else hung
         self._slow = slow
+        self._most_trials = max(1, threads // 2)
         self._interval = interval
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - to spread load, not to be secret
@@ -221,7 +224,7 @@ class Engine(Generic[D]):
                 ours = [
                     (plan.next_at(), desk, plan)
                     for desk, plan in self._plans.items()
-                    if not plan.running and plan.slow == slow
+                    if not plan.running and self._is_for(plan, slow)
                 ]
                 first = min(ours, key=lambda each: each[0], default=None)
                 if first is not None and first[0] <= now:
@@ -230,6 +233,17 @@ class Engine(Generic[D]):
                     return desk, plan, plan.begin(now)
                 self._changed.wait(1.0 if first is None else min(1.0, first[0] - now))
             return None
+
+    def _is_for(self, plan: Plan, slow: bool) -> bool:
+        """Say whether a desk that waits may be taken by a thread of this lane."""
+        if plan.tried or plan.slow or math.isinf(self._slow):
+            return plan.slow == slow
+        return slow or self._count_trials() < self._most_trials
+
+    def _count_trials(self) -> int:
+        """Count the quick threads that are with a desk of which nobody knows yet whether it is quick."""
+        busy = [desk for thread, (slow, _, desk) in self._busy.items() if not slow and thread not in self._lost]
+        return sum(not self._plans[desk].tried for desk in busy if desk in self._plans)
 
     def _put_back(self, desk: D, plan: Plan, turn: Turn, *, everybody: bool) -> None:
         now = self._clock()
@@ -240,6 +254,7 @@ class Engine(Generic[D]):
             plan.failures = 0 if turn.reached else plan.failures + 1
             # A turn for few may ask the broker nothing, and so shows at most that it is slow.
             plan.dawdles = now - plan.began > self._slow or (plan.dawdles and not everybody)
+            plan.tried = plan.tried or not plan.slow
             backoff = BACKOFF_SECONDS[min(max(plan.failures, 1), len(BACKOFF_SECONDS)) - 1]
             if not turn.reached:
                 plan.due = now + self._scatter(min(backoff, turn.patience or backoff))

@@ -72,6 +72,36 @@ def test_desks_whose_broker_takes_its_time_never_hold_up_quick_ones(start, work)
             gate.open()
 
 
+def test_new_desks_whose_broker_takes_its_time_never_hold_up_those_known_to_be_quick(start, work):
+    engine = start(interval=0.02, threads=2, slow=0.05)
+    engine.wake(desk())
+    work.wait_for_turns(desk(), 1)
+    gates = {desk(f"new-{number}"): Gate(REACHED) for number in range(2 + SLOW_THREADS + 2)}
+    work.doing = dict(gates)
+    for each in gates:
+        engine.wake(each)
+    try:
+        work.wait(lambda: sum(gate.entered.is_set() for gate in gates.values()) == 1 + SLOW_THREADS)
+        work.wait_for_turns(desk(), len(work.of(desk())) + 5)
+        assert sum(gate.entered.is_set() for gate in gates.values()) == 1 + SLOW_THREADS
+    finally:
+        for gate in gates.values():
+            gate.open()
+
+
+def test_new_desk_has_its_turn_although_others_that_are_new_take_their_time(start, work):
+    """As many as quick threads may try at once; the slow ones have nothing else to do."""
+    engine = start(threads=2, slow=60.0)
+    gate = work.doing[desk("new")] = Gate(REACHED)
+    engine.wake(desk("new"))
+    work.wait(gate.entered.is_set)
+    try:
+        engine.wake(desk())
+        work.wait_for_turns(desk(), 1)
+    finally:
+        gate.open()
+
+
 def plan_after(*turns):
     """Have turns, each for all or for few and so many seconds long, with a clock of their own."""
     now = [0.0]
