@@ -12,7 +12,17 @@ force, and one that an earlier Redrive wrote into ours is no reason to refuse th
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from redrive.effective import definition_of, effective_policy, fits_type, under_operator, winning_policy
+from redrive.effective import (
+    Standing,
+    definition_of,
+    effective_policies,
+    fits_type,
+    is_evaluated,
+    lay_over,
+    possible_policies,
+    possible_standings,
+    winning_policy,
+)
 from redrive.elements import ArgumentValue, Policy, freeze
 from redrive.ladder import DELIVERY_LIMIT
 from redrive.reading import FoundQueue, Reading
@@ -65,14 +75,19 @@ Verdict = Fine | NeedsPolicy | Accepted | Refused
 
 def judge_queue(wanted: Wanted, reading: Reading) -> Verdict:
     """Judge the work queue as it was found. One that is not there is judged as it would be if it were made now."""
-    planned = work_queue(wanted)
-    queue = reading.queues.get(wanted.queue) or FoundQueue(wanted.queue, "quorum", arguments=planned.arguments)
+    queue = find_queue(wanted, reading)
     refused = refuse_queue(queue, reading)
     if refused is not None:
         return refused
-    if set(planned.arguments) <= set(queue.arguments):
+    if set(work_queue(wanted).arguments) <= set(queue.arguments):
         return Fine()
     return _complete(queue, wanted, reading)
+
+
+def find_queue(wanted: Wanted, reading: Reading) -> FoundQueue:
+    """Find the work queue, or what it will be when it is made: policies may wait for it already."""
+    planned = work_queue(wanted)
+    return reading.queues.get(planned.name) or FoundQueue(planned.name, "quorum", arguments=planned.arguments)
 
 
 def refuse_queue(queue: FoundQueue, reading: Reading) -> Refused | None:
@@ -103,10 +118,11 @@ def queue_parks(wanted: Wanted, reading: Reading) -> bool:
     queue = reading.queues.get(wanted.queue)
     if queue is None:
         return False
-    by_policy = {f"x-{key}": value for key, value in effective_policy(queue, reading).items()}
-    found = {**by_policy, **dict(queue.arguments)}
     needed = {key: value for key, value in work_queue(wanted).arguments if key.startswith(_PARKING)}
-    return needed.items() <= found.items()
+    return all(
+        needed.items() <= {**{f"x-{key}": value for key, value in definition.items()}, **dict(queue.arguments)}.items()
+        for definition in effective_policies(queue, reading)
+    )
 
 
 def policy_name(queue: str) -> str:
@@ -122,9 +138,9 @@ def _complete(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Verdict:
     if not _open_wishes(queue, wanted):
         return Accepted(missing) if missing else Fine()
     policy = completing_policy(queue, wanted, reading)
-    winner = winning_policy(queue, {*reading.policies, policy})
-    if winner is not None and winner.name != policy.name:
-        outranked = f"the policy {winner.name!r} outranks Redrive's {policy.name!r}: lower it below {PRIORITY}"
+    sure = possible_policies(queue, {*reading.policies, policy})[-1:]  # ours is, unless its type knows it not
+    if sure and sure[0].name != policy.name:
+        outranked = f"the policy {sure[0].name!r} outranks Redrive's {policy.name!r}: lower it below {PRIORITY}"
         return Accepted((outranked, *missing))
     if fits_type(policy, queue.type) and policy not in reading.policies:
         return NeedsPolicy(policy, missing)
@@ -166,15 +182,21 @@ def _refuse_kind(queue: FoundQueue) -> Iterator[str]:
 
 
 def _find_limits(queue: FoundQueue, reading: Reading, limits: dict[str, str]) -> Iterator[str]:
+    """Find the limits that are in force, or may be: where a pattern cannot be evaluated, whichever policy applies."""
+    standings = possible_standings(queue, reading)
+    yield from dict.fromkeys(sentence for one in standings for sentence in _limits_under(one, queue, limits))
+
+
+def _limits_under(standing: Standing, queue: FoundQueue, limits: dict[str, str]) -> Iterator[str]:
+    policy, operator = standing
     arguments, reported = dict(queue.arguments), dict(queue.reported)
-    policy = winning_policy(queue, reading.policies)
     ours = definition_of(policy if policy and policy.name == policy_name(queue.name) else None)
-    effective = under_operator(_without_limits(ours) if ours else definition_of(policy), queue, reading)
+    effective = lay_over(_without_limits(ours) if ours else definition_of(policy), definition_of(operator))
     for key, sentence in limits.items():
         if f"x-{key}" in arguments:
             where, value = f"its argument x-{key}", arguments[f"x-{key}"]
         elif key in effective:
-            where, value = _name_source(queue, reading, key), effective[key]
+            where, value = _name_source(standing, queue, key), effective[key]
         elif key in reported and reported[key] != ours.get(key):
             where, value = f"a policy with {key}", reported[key]
         else:
@@ -182,12 +204,14 @@ def _find_limits(queue: FoundQueue, reading: Reading, limits: dict[str, str]) ->
         yield f"{where} says of the queue {queue.name!r} that {sentence.format(value)}: remove it"
 
 
-def _name_source(queue: FoundQueue, reading: Reading, key: str) -> str:
-    operator = winning_policy(queue, reading.operator_policies)
-    if operator is not None and key in dict(operator.definition):
-        return f"the operator policy {operator.name!r}"
-    policy = winning_policy(queue, reading.policies)
-    return f"the policy {policy.name!r}" if policy else "a policy"
+def _name_source(standing: Standing, queue: FoundQueue, key: str) -> str:
+    policy, operator = standing
+    by_operator = operator is not None and key in dict(operator.definition)
+    source, kind = (operator, "operator policy") if by_operator else (policy, "policy")
+    if source is None:
+        return "a policy"
+    doubt = "" if is_evaluated(source, queue) else ", whose pattern cannot be evaluated,"
+    return f"the {kind} {source.name!r}{doubt}"
 
 
 def _find_missing(queue: FoundQueue, wanted: Wanted) -> Iterator[str]:

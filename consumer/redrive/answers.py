@@ -5,7 +5,8 @@ Statistics may be missing for some seconds in a young queue, so counts may be No
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from redrive.access import Permission, TopicPermission
@@ -31,6 +32,7 @@ QUEUE_COLUMNS = (
     "message_stats.deliver_get",
     "message_stats.ack",
 )
+BINDING_COLUMNS = ("source", "destination", "destination_type", "routing_key", "arguments")
 EXCHANGE_COLUMNS = ("name", "type", "durable", "auto_delete", "internal", "arguments")
 
 _APPLY_TO: Mapping[str, ApplyTo] = {
@@ -91,13 +93,12 @@ class Fields:
             return ()
         if not isinstance(value, dict):
             raise BadAnswer(f"the management API gave a {self._what} whose {name} are no object")
-        return freeze({str(key): _scalar(item) for key, item in value.items()})
+        # Thousands of queues have arguments of the same names.
+        return freeze({sys.intern(str(key)): _scalar(item) for key, item in value.items()})
 
 
-def read_list(raw: object, what: str, read: Callable[[Fields], T]) -> Iterator[T]:
-    if not isinstance(raw, list):
-        raise BadAnswer(f"the management API gave no list of {what}s")
-    return (read(Fields(item, what)) for item in raw)
+def read_list(items: Iterable[object], what: str, read: Callable[[Fields], T]) -> Iterator[T]:
+    return (read(Fields(item, what)) for item in items)
 
 
 def read_queue(fields: Fields) -> FoundQueue:

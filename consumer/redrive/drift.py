@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from redrive.adoption import BOUNDS, DRAINS, needs_policy, policy_name
-from redrive.effective import definition_of, winning_policy
+from redrive.effective import definition_of, is_evaluated, possible_policies
 from redrive.elements import Arguments, Binding, Element, Exchange, Policy, Queue
 from redrive.ladder import DELIVERY, delivery_binding
 from redrive.reading import FoundExchange, FoundQueue, Reading
@@ -182,12 +182,15 @@ def _named(arguments: Arguments) -> dict[str, object]:
 
 def _find_intruders(element: Element, queue: FoundQueue, reading: Reading) -> Iterator[Different]:
     """Find what somebody else's policy does to a queue of Redrive's: it outranks ours, or is an operator policy."""
-    policy = winning_policy(queue, reading.policies)
-    if policy is not None and not policy.name.startswith(OURS):
-        yield from _blame(element, policy, f"by policy {policy.name!r}")
-    operator = winning_policy(queue, reading.operator_policies)
-    if operator is not None:
-        yield from _blame(element, operator, f"by operator policy {operator.name!r}")
+    for policy in possible_policies(queue, reading.policies):
+        if not policy.name.startswith(OURS):
+            yield from _blame(element, policy, f"by policy {_name(policy, queue)}")
+    for operator in possible_policies(queue, reading.operator_policies):
+        yield from _blame(element, operator, f"by operator policy {_name(operator, queue)}")
+
+
+def _name(policy: Policy, queue: FoundQueue) -> str:
+    return f"{policy.name!r}{'' if is_evaluated(policy, queue) else ', whose pattern cannot be evaluated,'}"
 
 
 def _blame(element: Element, policy: Policy, whose: str) -> Iterator[Different]:

@@ -4,14 +4,19 @@ The broker tells this too, but with its statistics, up to ten seconds late, and 
 a work queue would look free of the policy that is about to drop its messages. So it is computed, as RabbitMQ does it:
 of the policies that match the name and fit the type, the one of highest priority alone; an operator policy, chosen in
 the same way, is laid over it. A policy with one key that the queue's type does not know does not fit at all.
+
+Of a pattern that cannot be evaluated nobody knows whether it matches. Its policy may be the one that applies, and so
+may the one below it: whoever looks for harm looks at both, and the owner is told.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
+from itertools import product
 
 from redrive.elements import ArgumentValue, Policy
+from redrive.pattern import matches
 from redrive.reading import FoundQueue, Reading
 
 # As 3.10 and 4.3 say of themselves (`rabbit_quorum_queue:capabilities()`); a key that only one of them names is unknown
@@ -35,31 +40,69 @@ _TYPE_OF = {"quorum_queues": "quorum", "classic_queues": "classic", "streams": "
 # A pattern that is the name of one queue, as `topology.exactly` writes it.
 _EXACT = re.compile(r"\^([\w /:-]|\\[^0-9A-Za-z_])*\$", re.ASCII)
 
-# Python itself remembers 512. Of a vhost with more policies, each would be compiled anew for every queue.
-PATTERNS = 8192
+# A policy and the operator policy that is laid over it.
+Standing = tuple[Policy | None, Policy | None]
+
+# As much of a pattern as a sentence bears.
+_SHOWN = 80
+
+
+def possible_policies(queue: FoundQueue, policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Find those of which one applies, the highest first: the last surely matches, if it is known of any.
+
+    Of equal priorities the broker takes either: here the first by name.
+    """
+    alone, others = _sort_out(frozenset(policies))
+    candidates = (*alone.get(queue.name, ()), *others)
+    possible = []
+    for policy in sorted(candidates, key=lambda policy: (-policy.priority, policy.name)):
+        matched = fits_type(policy, queue.type) and _matches(policy, queue.name)
+        if matched is not False:
+            possible.append(policy)
+        if matched:
+            break
+    return tuple(possible)
 
 
 def winning_policy(queue: FoundQueue, policies: Iterable[Policy]) -> Policy | None:
-    """Find the one policy that applies. Of equal priorities the broker takes either: here the first by name."""
-    alone, others = _sort_out(frozenset(policies))
-    candidates = (*alone.get(queue.name, ()), *(policy for policy in others if _matches(policy, queue.name)))
-    fitting = (policy for policy in candidates if fits_type(policy, queue.type))
-    return min(fitting, key=lambda policy: (-policy.priority, policy.name), default=None)
+    """Find the one policy that applies, taking one whose pattern cannot be evaluated to match."""
+    return next(iter(possible_policies(queue, policies)), None)
 
 
-def effective_policy(queue: FoundQueue, reading: Reading) -> dict[str, ArgumentValue]:
-    """Merge the policy and the operator policy that apply: of two numbers the smaller, else the operator's."""
-    return under_operator(definition_of(winning_policy(queue, reading.policies)), queue, reading)
+def is_evaluated(policy: Policy, queue: FoundQueue) -> bool:
+    return _matches(policy, queue.name) is not None
 
 
-def under_operator(
-    definition: Mapping[str, ArgumentValue], queue: FoundQueue, reading: Reading
+def warn_of_patterns(queue: FoundQueue, reading: Reading) -> tuple[str, ...]:
+    """Say which policies may or may not apply to a queue, because their patterns cannot be evaluated."""
+    kinds = (("policy", reading.policies), ("operator policy", reading.operator_policies))
+    return tuple(
+        f"the pattern {policy.pattern[:_SHOWN]!r} of the {kind} {policy.name!r} cannot be evaluated, so it is taken to "
+        f"match the queue {queue.name!r}: write it more simply, without back-references, possessive or atomic groups"
+        for kind, policies in kinds
+        for policy in possible_policies(queue, policies)
+        if not is_evaluated(policy, queue)
+    )
+
+
+def possible_standings(queue: FoundQueue, reading: Reading) -> tuple[Standing, ...]:
+    """Find every policy and operator policy that may apply together: nearly always there is one such pair."""
+    policies = possible_policies(queue, reading.policies) or (None,)
+    operators = possible_policies(queue, reading.operator_policies) or (None,)
+    return tuple(product(policies, operators))
+
+
+def effective_policies(queue: FoundQueue, reading: Reading) -> tuple[dict[str, ArgumentValue], ...]:
+    """Merge the policy and the operator policy that apply; several where nobody knows which these are."""
+    pairs = possible_standings(queue, reading)
+    return tuple(lay_over(definition_of(policy), definition_of(operator)) for policy, operator in pairs)
+
+
+def lay_over(
+    definition: Mapping[str, ArgumentValue], operator: Mapping[str, ArgumentValue]
 ) -> dict[str, ArgumentValue]:
-    """Lay the operator policy that applies to a queue over what a policy says."""
-    merged = dict(definition)
-    for key, value in definition_of(winning_policy(queue, reading.operator_policies)).items():
-        merged[key] = _stricter(merged.get(key, value), value)
-    return merged
+    """Lay what an operator policy says over what a policy says: of two numbers the smaller, else the operator's."""
+    return {**definition, **{key: _stricter(definition.get(key, value), value) for key, value in operator.items()}}
 
 
 def definition_of(policy: Policy | None) -> dict[str, ArgumentValue]:
@@ -74,16 +117,19 @@ def fits_type(policy: Policy, queue_type: str) -> bool:
 
 def consumer_timeout(queue: FoundQueue, reading: Reading) -> timedelta | None:
     """Say how long a delivery may stay unacknowledged here; None where only the broker's own configuration says it."""
-    said = (effective_policy(queue, reading).get("consumer-timeout"), dict(queue.arguments).get("x-consumer-timeout"))
-    numbers = [value for value in said if isinstance(value, int)]
-    return timedelta(milliseconds=min(numbers)) if numbers else None
+    least = _least("consumer-timeout", queue, reading)
+    return None if least is None else timedelta(milliseconds=least)
 
 
 def delivery_limit(queue: FoundQueue, reading: Reading) -> int | None:
     """Say after how many deliveries a message is dropped here; None where only the broker's own default says it."""
-    said = (effective_policy(queue, reading).get("delivery-limit"), dict(queue.arguments).get("x-delivery-limit"))
-    numbers = [value for value in said if isinstance(value, int)]
-    return min(numbers) if numbers else None
+    return _least("delivery-limit", queue, reading)
+
+
+def _least(key: str, queue: FoundQueue, reading: Reading) -> int | None:
+    by_policy = [definition.get(key) for definition in effective_policies(queue, reading)]
+    said = (*by_policy, dict(queue.arguments).get(f"x-{key}"))
+    return min((value for value in said if isinstance(value, int)), default=None)
 
 
 def _stricter(one: ArgumentValue, other: ArgumentValue) -> ArgumentValue:
@@ -97,21 +143,15 @@ def _sort_out(policies: frozenset[Policy]) -> tuple[Mapping[str, list[Policy]], 
     others = []
     for policy in policies:
         if _EXACT.fullmatch(policy.pattern):
-            alone.setdefault(re.sub(r"\\(.)", r"\1", policy.pattern[1:-1]), []).append(policy)
+            alone.setdefault(_exact_name(policy.pattern), []).append(policy)
         else:
             others.append(policy)
     return alone, others
 
 
-def _matches(policy: Policy, name: str) -> bool:
-    pattern = _compile(policy.pattern)
-    return pattern is not None and pattern.search(name) is not None
+def _matches(policy: Policy, name: str) -> bool | None:
+    return _exact_name(policy.pattern) == name if _EXACT.fullmatch(policy.pattern) else matches(policy.pattern, name)
 
 
-@lru_cache(maxsize=PATTERNS)
-def _compile(pattern: str) -> re.Pattern[str] | None:
-    """Erlang's regular expressions are PCRE, nearly Python's; one that Python cannot read is taken not to match."""
-    try:
-        return re.compile(pattern)
-    except re.error:
-        return None
+def _exact_name(pattern: str) -> str:
+    return re.sub(r"\\(.)", r"\1", pattern[1:-1])

@@ -4,20 +4,18 @@ Every name in a path is quoted, whatever characters it has; every call ends by a
 (`answers`). Errors are ours: they name the call by its path and never hold the credentials.
 """
 
-import json
 import ssl
-from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPException
 from itertools import chain
 from secrets import token_bytes
-from urllib.parse import quote
+from typing import TypeVar
 
 from redrive.access import Account, Grant, Permission, TopicPermission, User
 from redrive.answers import (
+    BINDING_COLUMNS,
     EXCHANGE_COLUMNS,
     QUEUE_COLUMNS,
     Fields,
@@ -32,18 +30,26 @@ from redrive.answers import (
     read_user,
 )
 from redrive.elements import Policy
-from redrive.endpoints import Endpoint, tls_context
-from redrive.errors import AccessRefused, BadAnswer, BrokerError, NotFound, Unreachable
+from redrive.endpoints import Endpoint
+from redrive.errors import AccessRefused, BadAnswer, NotFound, Unreachable
+from redrive.long_list import Allowance, read_items
+from redrive.management_call import TIMEOUT_SECONDS, Api
 from redrive.password_hash import SALT_BYTES, PasswordHash, hash_password
 from redrive.reading import FoundExchange, FoundQueue, Reading
-from redrive.timed_http import Deadline, TimedConnection
+from redrive.timed_http import Deadline
 
-# The longest silence of a broker that answers; and the longest answer, of one that has ten thousand queues to count.
-TIMEOUT_SECONDS = 20
+# For a call, and for all calls of a reading together; of a broker that has ten thousand queues to count.
 DEADLINE_SECONDS = 60
 
-# A vhost of ten thousand queues answers with some megabytes; what is longer than this is not a list of queues.
-LONGEST_ANSWER = 256 * 1024 * 1024
+_SINGULAR = {
+    "bindings": "binding",
+    "exchanges": "exchange",
+    "operator-policies": "operator policy",
+    "policies": "policy",
+    "queues": "queue",
+}
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Identity:
 
 
 class Management:
-    """One vhost, by the management API of its broker. Every call is a connection of its own: nothing to keep alive."""
+    """One vhost, by the management API of its broker."""
 
     def __init__(
         self,
@@ -66,33 +72,37 @@ class Management:
         tls: ssl.SSLContext | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
-        self._endpoint = endpoint
+        self._api = Api(endpoint, tls)
         self._deadline_seconds = deadline_seconds
         self._vhost = vhost
-        self._tls = (tls or tls_context()) if endpoint.secure else None
-        credentials = b64encode(f"{endpoint.user}:{endpoint.password}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {credentials}", "Content-Type": "application/json"}
 
     def read(self) -> Reading:
-        """Read the whole vhost, in one call for each kind of thing."""
-        overview = Fields(self._get("overview", columns=("rabbitmq_version", "cluster_name")), "overview")
-        exchanges = self._get("exchanges", self._vhost, columns=EXCHANGE_COLUMNS)
+        """Read the whole vhost, in one call for each kind of thing, and all of them by one deadline."""
+        until, within = self._deadline(), Allowance()
+        overview = self._read_overview(until)
+        try:
+            exchanges = self._list("exchanges", read_exchange, until, within, columns=EXCHANGE_COLUMNS)
+            queues = self._list("queues", read_queue, until, within, columns=QUEUE_COLUMNS)
+            bindings = self._list("bindings", read_binding, until, within, columns=BINDING_COLUMNS)
+            policies = self._list("policies", read_policy, until, within)
+            operator_policies = self._list("operator-policies", read_policy, until, within)
+        except NotFound:
+            self._doubt_that_it_is_gone(until)
+            raise
         return Reading(
             version=overview.text("rabbitmq_version"),
             cluster_name=overview.text("cluster_name"),
-            exchanges={exchange.name: exchange for exchange in read_list(exchanges, "exchange", read_exchange)},
-            queues=self.read_queues(),
-            bindings=frozenset(read_list(self._get("bindings", self._vhost), "binding", read_binding)),
-            policies=frozenset(read_list(self._get("policies", self._vhost), "policy", read_policy)),
-            operator_policies=frozenset(
-                read_list(self._get("operator-policies", self._vhost), "operator policy", read_policy)
-            ),
+            exchanges={exchange.name: exchange for exchange in exchanges},
+            queues={queue.name: queue for queue in queues},
+            bindings=frozenset(bindings),
+            policies=frozenset(policies),
+            operator_policies=frozenset(operator_policies),
         )
 
     def read_identity(self) -> Identity:
         """Read which broker answers, and as whom it takes us."""
-        overview = Fields(self._get("overview", columns=("rabbitmq_version", "cluster_name")), "overview")
-        me = Fields(self._get("whoami"), "user")
+        until = self._deadline()
+        overview, me = self._read_overview(until), Fields(self._get("whoami", until=until), "user")
         return Identity(overview.text("rabbitmq_version"), overview.text("cluster_name"), frozenset(me.words("tags")))
 
     def read_exchange(self, name: str) -> FoundExchange | None:
@@ -101,8 +111,8 @@ class Management:
         return None if found is None else read_exchange(Fields(found, "exchange"))
 
     def read_queues(self) -> dict[str, FoundQueue]:
-        queues = self._get("queues", self._vhost, columns=QUEUE_COLUMNS)
-        return {queue.name: queue for queue in read_list(queues, "queue", read_queue)}
+        queues = self._list("queues", read_queue, self._deadline(), Allowance(), columns=QUEUE_COLUMNS)
+        return {queue.name: queue for queue in queues}
 
     def put_policy(self, policy: Policy) -> None:
         body = {
@@ -111,7 +121,7 @@ class Management:
             "priority": policy.priority,
             "apply-to": policy.apply_to,
         }
-        self._call("PUT", "policies", self._vhost, policy.name, body=body)
+        self._put("policies", self._vhost, policy.name, body=body)
 
     def delete_policy(self, name: str) -> None:
         self._delete("policies", self._vhost, name)
@@ -120,7 +130,7 @@ class Management:
         """Make a user without tags, or give one another password, as a hash that can be compared with it later."""
         hashed = hash_password(password, salt=token_bytes(SALT_BYTES))
         body = {"password_hash": hashed.encoded, "hashing_algorithm": hashed.algorithm, "tags": ""}
-        self._call("PUT", "users", name, body=body)
+        self._put("users", name, body=body)
 
     def delete_user(self, name: str) -> None:
         """Delete a user with all its permissions. Its connections stay open: close them too."""
@@ -130,11 +140,11 @@ class Management:
         match grant:
             case Permission(user, configure, write, read):
                 body = {"configure": configure, "write": write, "read": read}
-                self._call("PUT", "permissions", self._vhost, user, body=body)
+                self._put("permissions", self._vhost, user, body=body)
             case TopicPermission(user, exchange, write, read):
                 # One call sets one exchange's patterns and leaves the others'.
                 body = {"exchange": exchange, "write": write, "read": read}
-                self._call("PUT", "topic-permissions", self._vhost, user, body=body)
+                self._put("topic-permissions", self._vhost, user, body=body)
 
     def read_grants(self, user: str) -> frozenset[Grant]:
         """Read what a user may do in this vhost, itself included if it exists."""
@@ -150,42 +160,89 @@ class Management:
         found = self._get_or_none("users", user)
         if found is None:
             return Account()
-        permissions = self._get_or_none("permissions", self._vhost, user)
-        topics = self._get_or_none("topic-permissions", self._vhost, user)
+        permission = self._get_or_none("permissions", self._vhost, user)
+        topics: list[TopicPermission] = []
+        with suppress(NotFound):
+            topics = self._list_at(("topic-permissions", self._vhost, user), "topic permission", read_topic_permission)
         return _account_of(
             Fields(found, "user"),
-            [] if permissions is None else [read_permission(Fields(permissions, "permission"))],
-            [] if topics is None else read_list(topics, "topic permission", read_topic_permission),
+            [] if permission is None else [read_permission(Fields(permission, "permission"))],
+            topics,
         )
 
     def read_accounts(self) -> dict[str, Account]:
         """Read what is known of every user, in three calls however many there are."""
         grants: defaultdict[str, list[Grant]] = defaultdict(list)
-        permissions = self._get("vhosts", self._vhost, "permissions")
-        for permission in read_list(permissions, "permission", read_permission):
+        until, within = self._deadline(), Allowance()
+        here = ("vhosts", self._vhost)
+        for permission in self._list_at((*here, "permissions"), "permission", read_permission, until, within):
             grants[permission.user].append(permission)
-        topics = self._get("vhosts", self._vhost, "topic-permissions")
-        for topic in read_list(topics, "topic permission", read_topic_permission):
+        topics = (*here, "topic-permissions")
+        for topic in self._list_at(topics, "topic permission", read_topic_permission, until, within):
             grants[topic.user].append(topic)
-        users = read_list(self._get("users"), "user", lambda fields: (fields.text("name"), fields))
+        users = self._list_at(("users",), "user", lambda fields: (fields.text("name"), fields), until, within)
         return {name: _account_of(fields, grants[name]) for name, fields in users}
 
     def read_permitted(self) -> list[tuple[str, str]]:
         """List who may do something where: a user and a vhost, of every vhost of the broker."""
-        permissions = self._get("permissions")
-        return [*read_list(permissions, "permission", lambda fields: (fields.text("user"), fields.text("vhost")))]
+        return self._list_at(("permissions",), "permission", lambda fields: (fields.text("user"), fields.text("vhost")))
 
     def close_connections(self, user: str) -> int:
         """Close every connection of a user, so that a narrower permission counts from now on; say how many."""
-        connections = self._get("connections", columns=("name", "user"))
-        names = read_list(connections, "connection", lambda fields: (fields.text("name"), fields.text("user")))
+        names = self._list_at(
+            ("connections",),
+            "connection",
+            lambda fields: (fields.text("name"), fields.text("user")),
+            columns=("name", "user"),
+        )
         theirs = [name for name, owner in names if owner == user]
         for name in theirs:
             self._delete("connections", name)
         return len(theirs)
 
-    def _get(self, *path: str, columns: tuple[str, ...] = ()) -> object:
-        return self._call("GET", *path, query=f"?columns={','.join(columns)}" if columns else "")
+    def _deadline(self) -> Deadline:
+        return Deadline(self._deadline_seconds, silence=TIMEOUT_SECONDS)
+
+    def _read_overview(self, until: Deadline) -> Fields:
+        columns = ("rabbitmq_version", "cluster_name")
+        try:
+            return Fields(self._get("overview", until=until, columns=columns), "overview")
+        except NotFound as error:
+            raise BadAnswer(f"{error}, which every RabbitMQ has: is this really its address?") from error
+
+    def _doubt_that_it_is_gone(self, until: Deadline) -> None:
+        """Raise where the vhost is there after all: with it go all its queues, so it is asked for by its name too."""
+        with suppress(NotFound, AccessRefused):  # who may not ask has heard it once
+            self._get("vhosts", self._vhost, until=until)
+            raise Unreachable(f"the broker has the vhost {self._vhost!r}, and does not list what is in it")
+
+    def _list(
+        self,
+        kind: str,
+        read: Callable[[Fields], T],
+        until: Deadline,
+        within: Allowance,
+        *,
+        columns: tuple[str, ...] = (),
+    ) -> list[T]:
+        """List all of one kind in this vhost."""
+        return self._list_at((kind, self._vhost), _SINGULAR[kind], read, until, within, columns=columns)
+
+    def _list_at(
+        self,
+        path: tuple[str, ...],
+        what: str,
+        read: Callable[[Fields], T],
+        until: Deadline | None = None,
+        within: Allowance | None = None,
+        *,
+        columns: tuple[str, ...] = (),
+    ) -> list[T]:
+        with self._api.ask("GET", path, until or self._deadline(), query=_only(columns)) as answer:
+            return list(read_list(read_items(answer.read, within or Allowance()), what, read))
+
+    def _get(self, *path: str, until: Deadline | None = None, columns: tuple[str, ...] = ()) -> object:
+        return self._api.call("GET", path, until or self._deadline(), query=_only(columns))
 
     def _get_or_none(self, *path: str) -> object:
         try:
@@ -193,48 +250,17 @@ class Management:
         except NotFound:
             return None
 
+    def _put(self, *path: str, body: object) -> None:
+        self._api.call("PUT", path, self._deadline(), body=body)
+
     def _delete(self, *path: str) -> None:
         """Delete something; what is not there counts as deleted."""
         with suppress(NotFound):
-            self._call("DELETE", *path)
-
-    def _call(self, method: str, *path: str, body: object = None, query: str = "") -> object:
-        _refuse_dots(path)
-        where = "/".join(quote(part, safe="") for part in path)
-        what = f"{method} {where} of the management API at {self._endpoint}"
-        status, answer = self._exchange(what, method, f"{self._endpoint.path}/api/{where}{query}", body)
-        if status in (200, 201, 204):
-            return _parse(answer, what)
-        raise _refusal(status, answer, what)
-
-    def _exchange(self, what: str, method: str, path: str, body: object) -> tuple[int, bytes]:
-        deadline = Deadline(self._deadline_seconds, silence=TIMEOUT_SECONDS)
-        connection = TimedConnection(self._endpoint, self._tls, deadline)
-        try:
-            connection.request(method, path, None if body is None else json.dumps(body), self._headers)
-            response = connection.getresponse()
-            return response.status, response.read(LONGEST_ANSWER)
-        except TimeoutError as error:
-            raise Unreachable(
-                f"{what}: no whole answer in time, the broker is too slow or something holds it up"
-            ) from error
-        except OSError as error:
-            raise Unreachable(f"{what}: {error.strerror or type(error).__name__}") from error
-        except UnicodeError as error:
-            raise Unreachable(f"{what}: its host name cannot be one ({type(error).__name__})") from error
-        except HTTPException as error:
-            raise BadAnswer(f"{what} answered, but not in HTTP: {type(error).__name__}") from error
-        finally:
-            connection.close()
+            self._api.call("DELETE", path, self._deadline())
 
 
-def _refuse_dots(path: Sequence[str]) -> None:
-    """Refuse names by which the API would be asked for something else, even when they are quoted.
-
-    To RabbitMQ `queues/.` is `queues`, those of every vhost, and `vhosts/../permissions` is everybody's permissions.
-    """
-    if not {".", ".."}.isdisjoint(path):
-        raise BrokerError('the management API cannot be asked for what is called "." or "..": choose another name')
+def _only(columns: tuple[str, ...]) -> str:
+    return f"?columns={','.join(columns)}" if columns else ""
 
 
 def _account_of(user: Fields, *grants: Iterable[Grant]) -> Account:
@@ -242,36 +268,3 @@ def _account_of(user: Fields, *grants: Iterable[Grant]) -> Account:
     name, tagged = read_user(user)
     itself = () if tagged else (User(name),)
     return Account(frozenset((*itself, *chain(*grants))), read_password(user), exists=True)
-
-
-def _parse(answer: bytes, what: str) -> object:
-    if not answer.strip():
-        return None
-    try:
-        parsed: object = json.loads(answer)
-    except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"{what} did not answer in JSON: is this really its address?") from error
-    return parsed
-
-
-def _refusal(status: int, answer: bytes, what: str) -> BrokerError:
-    reason = _reason(answer)
-    match status:
-        case 401 | 403:
-            return AccessRefused(f"{what} was refused ({reason}): check the user's password, tags and permissions")
-        case 404:
-            return NotFound(f"{what}: there is no such thing")
-        case 502 | 503 | 504:
-            return Unreachable(f"{what}: {status} {reason}")
-        case _:
-            return BrokerError(f"{what} was answered with {status}: {reason}")
-
-
-def _reason(answer: bytes) -> str:
-    """Tell what RabbitMQ says of a refusal, and of anybody else's answer nothing: it may echo what was sent."""
-    try:
-        parsed = json.loads(answer)
-    except (ValueError, RecursionError):
-        return "no reason given"
-    reason = parsed.get("reason") if isinstance(parsed, dict) else None
-    return " ".join(reason.split())[:300] if isinstance(reason, str) else "no reason given"

@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 
+from redrive.adoption import find_queue
 from redrive.effective import consumer_timeout
-from redrive.reading import FoundQueue, Reading
+from redrive.reading import Reading
 from redrive.spec import Consumer, format_duration
-from redrive.topology import Wanted, work_queue
+from redrive.topology import Wanted
 
 # What a broker does whose configuration says nothing else. The configuration itself cannot be read from outside.
 USUAL_TIMEOUT = timedelta(minutes=30)
@@ -16,7 +17,7 @@ def warn_of_timeout(consumer: Consumer, reading: Reading) -> tuple[str, ...]:
     longest = consumer.longest_attempt
     if longest is None:
         return ()
-    known = consumer_timeout(_find(consumer, reading), reading)
+    known = consumer_timeout(find_queue(Wanted.of(consumer), reading), reading)
     if longest < (known or USUAL_TIMEOUT):
         return ()
     waits = format_duration(known or USUAL_TIMEOUT)
@@ -47,9 +48,3 @@ def refuse_single_active(consumer: Consumer, reading: Reading) -> str | None:
         f"the queue {queue.name!r} has x-single-active-consumer, so it gives messages to one pod alone, and {field} is "
         f"{pods}: the others would idle; set it to 1, or use a queue without that argument"
     )
-
-
-def _find(consumer: Consumer, reading: Reading) -> FoundQueue:
-    """Find the queue, or what it will be when it is made: policies may wait for it already."""
-    planned = work_queue(Wanted.of(consumer))
-    return reading.queues.get(planned.name) or FoundQueue(planned.name, "quorum", arguments=planned.arguments)

@@ -26,15 +26,19 @@ from redrive.topology import DEAD, Wanted, dead_queue_name, mark, work_queue
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What is in a consumer's queues; `unacked` is with a worker, and None where the broker did not say."""
+    """What is in a consumer's queues; `unacked` is with a worker, and None where the broker did not say.
+
+    Then it is with the `unseen`, who consume from the work queue, and who may hold any number.
+    """
 
     ready: int
     unacked: int | None
     dead: int
+    unseen: int = 0
 
     @property
     def empty(self) -> bool:
-        return not (self.ready or self.unacked or self.dead)
+        return not (self.ready or self.unacked or self.dead or self.unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,14 @@ def detach(
 def count(wanted: Wanted, *, amqp: Amqp, reading: Reading | None = None) -> Counted:
     """Count what would be destroyed. A queue that is not there is empty.
 
-    What waits is counted now; what is with a worker is known from the reading alone, and some seconds old.
+    What waits is counted now; what is with a worker is known from the reading alone, and some seconds old. Without
+    that, only those are counted who may hold something. Who fetches messages one by one is not among them.
     """
     ready = amqp.count_ready(wanted.queue)
     found = None if reading is None else reading.queues.get(wanted.queue)
     held = 0 if ready is None else (None if found is None else found.unacked)
-    return Counted(ready or 0, held, amqp.count_ready(dead_queue_name(wanted.queue)) or 0)
+    unseen = amqp.count_consumers(wanted.queue) if held is None else 0
+    return Counted(ready or 0, held, amqp.count_ready(dead_queue_name(wanted.queue)) or 0, unseen)
 
 
 def remove(

@@ -7,9 +7,10 @@ goes on. But nothing is ever bound to a queue that is not as planned, for what i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue
+from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, find_queue, judge_queue
 from redrive.amqp import Declarer
 from redrive.drift import OURS, Different, Drift, Missing, Unwanted, compare, name_element
+from redrive.effective import warn_of_patterns
 from redrive.elements import Binding, Element, Exchange, Policy, Queue
 from redrive.errors import AccessRefused, BrokerError, Conflict, NotFound
 from redrive.ladder import delivery_binding
@@ -113,6 +114,7 @@ class Workshop:
         """Say whether the work queue may be used, once it has the policy that it lacks."""
         if reading is None:
             return True
+        self._missing.extend(warn_of_patterns(find_queue(wanted, reading), reading))
         match judge_queue(wanted, reading):
             case Fine():
                 return True

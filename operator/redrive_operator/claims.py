@@ -3,7 +3,8 @@
 Two objects ask for one queue when they name the same queue in the same vhost of the same broker. Whether two brokers
 are the same, their names do not tell: many are called `rabbitmq`. So the broker is asked: the bindings that bring a
 consumer's retries home name every consumer that has the queue. Where they cannot be read, brokers are told apart by
-their cluster's name and their host. An object that is gone claims nothing, whatever it left behind.
+their cluster's name and their host. An object that is gone claims nothing, whatever it left behind; nor does one that
+has moved to a cluster of another name, for the binding that it left behind is not taken away.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +35,8 @@ def find_losers(
         if winner is not None and entry.consumer is not None:
             sentence = f"the queue {entry.consumer.queue.name!r} belongs to the older consumer {winner.key}"
             advice = "use another queue, or delete one of the two"
+            if winner.desk != entry.desk:
+                advice += f"; if it has moved to another broker, remove its binding to the exchange {DELIVERY!r} here"
             losers[entry.key] = Problem(TopologyReason.QUEUE_CONFLICT, f"{sentence}: {advice}")
     return losers
 
@@ -53,7 +56,8 @@ def find_winner(
         same = [rival for rival in older if _same_broker(entry, rival, brokers)]
     else:
         bound = _bound_addresses(entry, reading)
-        same = [rival for rival in older if rival.desk == entry.desk or _address(rival) in bound]
+        there = [rival for rival in older if _address(rival) in bound and not _has_moved(entry, rival, brokers)]
+        same = [rival for rival in older if rival.desk == entry.desk or rival in there]
     return min(same, key=_rank, default=None)
 
 
@@ -79,6 +83,13 @@ def _same_broker(one: Entry, other: Entry, brokers: Mapping[DeskKey, str]) -> bo
         return False
     known = brokers.get(one.desk)
     return one.desk == other.desk or (known is not None and known == brokers.get(other.desk))
+
+
+def _has_moved(entry: Entry, rival: Entry, brokers: Mapping[DeskKey, str]) -> bool:
+    """Say whether a rival is surely on another broker now. Of one cluster, two ways may know two hosts."""
+    here, there = (brokers.get(one.desk, "") if one.desk else "" for one in (entry, rival))
+    clusters = {here.rpartition("@")[0], there.rpartition("@")[0]}
+    return "" not in clusters and len(clusters) == 2
 
 
 def _address(entry: Entry) -> str:

@@ -21,6 +21,7 @@ from redrive_operator.care import Care, Found
 from redrive_operator.claims import find_losers, refuse_foreign_queue
 from redrive_operator.credentials import Access, Credentials, CredentialsError
 from redrive_operator.errors import KubeError
+from redrive_operator.excerpt import keep_of
 from redrive_operator.explaining import explain_broker
 from redrive_operator.guarding import failure_of
 from redrive_operator.leaving import GONE
@@ -110,7 +111,7 @@ class Desk:
                 self._known[job.key] = (subject.uid, subject.generation, seen.topologies[job.key])
         if seen.reading is not None:
             self._tools.metrics.saw_vhost(self.key, broker, seen.reading)
-        self._seen = seen
+        self._seen = keep_of(seen, self._tools.registry.at(self.key))
         return seen
 
     def _count(self, access: Access, seen: VhostSeen, *, everybody: bool) -> VhostSeen:

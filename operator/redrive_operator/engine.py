@@ -1,11 +1,13 @@
 """Decides when which desk has its turn. All state is in the cluster and on the brokers; this only remembers when.
 
 Every desk has a turn for all its consumers once an interval, and one for single consumers as soon as something about
-them was seen. Two lanes of threads: whose broker does not answer waits in the slow one, so that ten dead brokers hold
-up nobody but each other. A desk is never in two threads at once.
+them was seen. Two lanes of threads: whose broker does not answer, or takes its time, waits in the slow one, so that ten
+dead brokers hold up nobody but each other. How quick a new desk is nobody knows, so no more than half of the quick
+threads try new ones, and the slow ones help. A desk is never in two threads at once.
 """
 
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -29,6 +31,9 @@ BACKOFF_SECONDS = (2.0, 4.0, 8.0, 15.0, 30.0)
 
 SLOW_THREADS = 4
 
+# A turn that took longer waited for a broker. With a thousand consumers to look after it is a few seconds.
+SLOW_SECONDS = 15.0
+
 # A turn that takes longer is not going to end soon: somebody's broker neither answers nor hangs up. Its thread is
 # given up for lost, and another takes its place, as long as there are not too many.
 HUNG_SECONDS = 300.0
@@ -49,6 +54,8 @@ class Plan:
     failed_at: float = 0.0
     rests_until: float = 0.0
     failures: int = 0
+    dawdles: bool = False  # it is reached, and its last turn for all took long
+    tried: bool = False  # it has been quick once
     streak: int = 0  # turns in a row after which somebody had to be seen to again
     running: bool = False
     began: float = 0.0
@@ -59,6 +66,10 @@ class Plan:
         dirty_at = self.dirty_at if self.dirty else self.due
         failed_at = self.failed_at if self.failed else self.due
         return max(self.rests_until, min(self.due, dirty_at, failed_at))
+
+    @property
+    def slow(self) -> bool:
+        return self.failures > 0 or self.dawdles
 
     def begin(self, now: float) -> frozenset[Key] | None:
         """Say for whom this turn is; None is for all."""
@@ -73,7 +84,8 @@ class Plan:
 class Engine(Generic[D]):
     """Runs `work` for desks in threads of its own. The desk None has the objects that cannot be read.
 
-    A turn that takes longer than `hung` seconds is given up for lost; when that is not said, HUNG_SECONDS.
+    A turn that takes longer than `hung` seconds is given up for lost; when that is not said, HUNG_SECONDS. After one
+    that took longer than `slow` seconds a desk is in the slow lane; when that is not said, however long it took, not.
     """
 
     def __init__(
@@ -86,10 +98,13 @@ class Engine(Generic[D]):
         chance: random.Random | None = None,
         name: str = "desk",
         hung: float | None = None,
+        slow: float = math.inf,
     ) -> None:
         self._work = work
         self._name = name
         self._hung = HUNG_SECONDS if hung is None else hung
+        self._slow = slow
+        self._most_trials = max(1, threads // 2)
         self._interval = interval
         self._clock = clock
         self._chance = chance or random.Random()  # noqa: S311 - to spread load, not to be secret
@@ -144,10 +159,10 @@ class Engine(Generic[D]):
                 del self._plans[desk]
 
     def lag(self) -> float:
-        """Say by how many seconds the most overdue desk is late, of those whose broker answers."""
+        """Say by how many seconds the most overdue desk is late, of those whose broker answers in good time."""
         now = self._clock()
         with self._changed:
-            healthy = [plan for plan in self._plans.values() if not plan.failures]
+            healthy = [plan for plan in self._plans.values() if not plan.slow]
             late = [now - (plan.began if plan.running else plan.next_at()) for plan in healthy]
         return max(0.0, *late) if late else 0.0
 
@@ -209,7 +224,7 @@ class Engine(Generic[D]):
                 ours = [
                     (plan.next_at(), desk, plan)
                     for desk, plan in self._plans.items()
-                    if not plan.running and (plan.failures > 0) == slow
+                    if not plan.running and self._is_for(plan, slow)
                 ]
                 first = min(ours, key=lambda each: each[0], default=None)
                 if first is not None and first[0] <= now:
@@ -219,6 +234,17 @@ class Engine(Generic[D]):
                 self._changed.wait(1.0 if first is None else min(1.0, first[0] - now))
             return None
 
+    def _is_for(self, plan: Plan, slow: bool) -> bool:
+        """Say whether a desk that waits may be taken by a thread of this lane."""
+        if plan.tried or plan.slow or math.isinf(self._slow):
+            return plan.slow == slow
+        return slow or self._count_trials() < self._most_trials
+
+    def _count_trials(self) -> int:
+        """Count the quick threads that are with a desk of which nobody knows yet whether it is quick."""
+        busy = [desk for thread, (slow, _, desk) in self._busy.items() if not slow and thread not in self._lost]
+        return sum(not self._plans[desk].tried for desk in busy if desk in self._plans)
+
     def _put_back(self, desk: D, plan: Plan, turn: Turn, *, everybody: bool) -> None:
         now = self._clock()
         with self._changed:
@@ -226,6 +252,9 @@ class Engine(Generic[D]):
             plan.rests_until = now + REST_SECONDS
             recovered = turn.reached and plan.failures > 0
             plan.failures = 0 if turn.reached else plan.failures + 1
+            # A turn for few may ask the broker nothing, and so shows at most that it is slow.
+            plan.dawdles = now - plan.began > self._slow or (plan.dawdles and not everybody)
+            plan.tried = plan.tried or not plan.slow
             backoff = BACKOFF_SECONDS[min(max(plan.failures, 1), len(BACKOFF_SECONDS)) - 1]
             if not turn.reached:
                 plan.due = now + self._scatter(min(backoff, turn.patience or backoff))

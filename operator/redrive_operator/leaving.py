@@ -118,10 +118,14 @@ class Leaving:
         recorded = read_bindings(entry.subject.status, wanted.queue)
         management = access.manage()
         reading = _read(management)
+        drains = consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY
         with access.connect() as amqp:
             claim(self._tools.owner, amqp)
+            unseen = count(wanted, amqp=amqp, reading=reading).unseen if drains else 0
+            if unseen:
+                return _blocked(_say_who_is_unseen(consumer, unseen))
             detach(wanted, amqp=amqp, recorded=recorded, reading=reading)
-            if consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY:
+            if drains:
                 left = count(wanted, amqp=amqp, reading=reading)
                 if not left.empty:
                     self._quiet.pop(entry.subject.uid, None)
@@ -226,6 +230,13 @@ def _say_what_is_there(ready: int, unacked: int, dead: int) -> str:
         f"{dead} dead letters, which somebody must put back or delete" if dead else "",
     )
     return ", ".join(part for part in parts if part)
+
+
+def _say_who_is_unseen(consumer: Consumer, unseen: int) -> str:
+    return (
+        f"{unseen} other consumers of the queue {consumer.queue.name!r} to end, because nobody can count the messages "
+        "in their hands without the management API"
+    )
 
 
 def _describe(consumer: Consumer, removed: Removed) -> str:

@@ -22,7 +22,7 @@ from redrive_operator.care import Care
 from redrive_operator.connection_desk import ConnectionDesk, connection_key
 from redrive_operator.crews import Crews
 from redrive_operator.desk import Desk
-from redrive_operator.engine import Engine
+from redrive_operator.engine import SLOW_SECONDS, Engine
 from redrive_operator.guarding import failure_of
 from redrive_operator.holdings import Holdings, owner_of
 from redrive_operator.kube import BUDGETS, CONFIG_MAPS, CONNECTIONS, CONSUMERS, DEPLOYMENTS, PODS, Herald, Kube
@@ -84,7 +84,7 @@ class Office:
         self._desks: dict[DeskKey, Desk | ConnectionDesk] = {}
         self._lock = threading.Lock()
         self._engine: Engine[DeskKey | None] = Engine(
-            self._work, interval=settings.interval, threads=settings.threads, clock=clock
+            self._work, interval=settings.interval, threads=settings.threads, clock=clock, slow=SLOW_SECONDS
         )
         self._redriving = Redriving(kube, self._tools)
         watched = (Watched(CONSUMERS, self._known, self._found), self._redriving.watched)

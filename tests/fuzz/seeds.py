@@ -49,6 +49,7 @@ SEEDS = {
     "config": [_config()],
     "spec": _objects(),
     "management": [json.dumps([one]).encode() for one in (_QUEUE, _BINDING, _POLICY)],
+    "pattern": [b"orders.eu\n^(?!amq[.])(?:orders|bills){1,2}([.]\\w+)*?$"],
     "secret": [b"amqp://u:p@h:5672/v\n---\n\n---\nhttps://h:15671\n---\nh\n---\n5671\n---\nu\n---\np"],
     "key": [b"0.0.9.6.0.shop/orders"],
 }

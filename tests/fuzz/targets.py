@@ -7,6 +7,7 @@ import json
 import struct
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 
 from redrive import answers
 from redrive.answers import read_list
@@ -17,8 +18,10 @@ from redrive.errors import BadAnswer, BrokerError, SpecError
 from redrive.field_tables import decode_table
 from redrive.ladder import LadderError, read_routing_key, routing_key
 from redrive.letter import read_death
+from redrive.long_list import Allowance, read_items
 from redrive.message import is_expired, read_message, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason
+from redrive.pattern import matches
 from redrive.properties import Properties
 from redrive.republish import build_again, build_dead_letter, build_requeue, build_suspect
 from redrive.spec import parse_connection, parse_consumer, parse_redrive
@@ -79,10 +82,15 @@ def spec(data: bytes) -> None:
 
 def management(data: bytes) -> None:
     """Read an answer of the management API, whatever was asked for."""
-    raw = _json(data)
     for read in READERS:
         with suppress(BadAnswer):
-            hash(tuple(read_list(raw, "thing", read)))
+            hash(tuple(read_list(read_items(BytesIO(data).read, Allowance()), "thing", read)))
+
+
+def pattern(data: bytes) -> None:
+    """Match the pattern of a policy; it ends, and names are matched or not, or nobody can tell."""
+    name, _, found = data.decode(errors="replace").partition("\n")
+    assert matches(found, name[:255]) in (True, False, None)
 
 
 def secret(data: bytes) -> None:
@@ -111,4 +119,4 @@ def _json(data: bytes) -> object:
         return None
 
 
-TARGETS = {one.__name__: one for one in (headers, config, spec, management, secret, key)}
+TARGETS = {one.__name__: one for one in (headers, config, spec, management, pattern, secret, key)}

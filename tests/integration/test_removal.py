@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pika
 import pytest
 
 from redrive.amqp import Amqp, OnDemand
@@ -236,10 +237,28 @@ def test_messages_are_counted_where_they_are(made, amqp, vhost, management):
 
 @pytest.mark.parametrize(
     ("counted", "empty"),
-    [(Counted(0, 0, 0), True), (Counted(0, None, 0), True), (Counted(1, 0, 0), False), (Counted(0, 1, 0), False)],
+    [
+        (Counted(0, 0, 0), True),
+        (Counted(0, None, 0), True),
+        (Counted(0, None, 0, unseen=1), False),
+        (Counted(1, 0, 0), False),
+        (Counted(0, 1, 0), False),
+    ],
 )
-def test_queues_are_empty_when_nothing_is_known_to_be_in_them(counted, empty):
+def test_queues_are_empty_when_nothing_can_be_in_them_nor_in_anybodys_hands(counted, empty):
     assert counted.empty is empty
+
+
+def test_who_consumes_is_counted_where_nobody_says_what_they_hold(made, amqp, vhost):
+    publish(amqp, "", "orders")
+    connection = pika.BlockingConnection(pika.URLParameters(vhost.amqp_url))
+    channel = connection.channel()
+    channel.basic_consume("orders", lambda *_: None)
+    wait_until("the message is not taken", lambda: amqp.count_ready("orders") == 0, within=10)
+    assert count(ORDERS, amqp=amqp) == Counted(0, None, 0, unseen=1)
+    channel.cancel()
+    connection.close()
+    wait_until("the message is not back", lambda: count(ORDERS, amqp=amqp) == Counted(1, None, 0), within=10)
 
 
 def test_what_is_gone_counts_as_empty(amqp, management):

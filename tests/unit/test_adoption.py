@@ -52,6 +52,12 @@ def test_queue_whose_dead_letters_do_not_surely_come_to_us_does_not_park(found):
     assert not queue_parks(WANTED, found)
 
 
+def test_queue_that_a_policy_completes_does_not_surely_park_under_one_whose_pattern_cannot_be_evaluated():
+    unknown = Policy("unknown", r"(.)\1", (), 9)
+    completed = reading(BARE, **COMPLETING)
+    assert not queue_parks(WANTED, replace(completed, policies=completed.policies | {unknown}))
+
+
 @pytest.mark.parametrize(
     ("found", "needs"),
     [

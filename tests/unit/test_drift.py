@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue
 from redrive.drift import Different, Missing, Unwanted, compare, find_unwanted, sort_bindings, stale
-from redrive.effective import consumer_timeout, delivery_limit, effective_policy, winning_policy
+from redrive.effective import consumer_timeout, delivery_limit, effective_policies, warn_of_patterns, winning_policy
 from redrive.elements import Binding, Exchange, Policy, Queue, freeze
 from redrive.ladder import DELIVERY, Rung, delivery_binding
 from redrive.reading import FoundExchange, FoundQueue, Reading
@@ -152,7 +152,7 @@ def test_policy_of_highest_priority_wins_alone():
     low, high = policy("low", max_length=1), policy("high", priority=6, message_ttl=2)
     queue = FoundQueue("orders", "quorum")
     assert winning_policy(queue, [low, high]) == high
-    assert effective_policy(queue, Reading("", "", policies=frozenset({low, high}))) == {"message-ttl": 2}
+    assert effective_policies(queue, Reading("", "", policies=frozenset({low, high}))) == ({"message-ttl": 2},)
 
 
 def test_operator_policy_is_laid_over_and_the_smaller_number_counts():
@@ -162,11 +162,9 @@ def test_operator_policy_is_laid_over_and_the_smaller_number_counts():
         policies=frozenset({policy(max_length=5, delivery_limit=9)}),
         operator_policies=frozenset({policy("op", max_length=7, expires=3)}),
     )
-    assert effective_policy(FoundQueue("orders", "quorum"), reading) == {
-        "max-length": 5,
-        "delivery-limit": 9,
-        "expires": 3,
-    }
+    assert effective_policies(FoundQueue("orders", "quorum"), reading) == (
+        {"max-length": 5, "delivery-limit": 9, "expires": 3},
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,6 @@ def test_operator_policy_is_laid_over_and_the_smaller_number_counts():
         (policy(apply_to="exchanges", max_length=1), "quorum"),
         (policy(apply_to="classic_queues", max_length=1), "quorum"),
         (policy(pattern="^order$", max_length=1), "quorum"),
-        (policy(pattern="(", max_length=1), "quorum"),
     ],
 )
 def test_policy_that_does_not_fit_does_not_apply(unfit, kind):
@@ -217,6 +214,55 @@ PATTERNS = [
 def test_pattern_matches_what_its_regular_expression_does(pattern, name):
     found = winning_policy(FoundQueue(name, "quorum"), [policy(pattern=pattern)])
     assert (found is not None) == (re.search(pattern, name) is not None)
+
+
+UNKNOWN = r"^(.)\1"  # a back-reference
+
+
+def test_policy_whose_pattern_cannot_be_evaluated_is_taken_to_match():
+    unknown = policy(pattern=UNKNOWN)
+    assert winning_policy(FoundQueue("orders", "quorum"), [unknown, policy("low", priority=1)]) == unknown
+
+
+@pytest.mark.parametrize("kind", ["policies", "operator_policies"])
+def test_limit_below_a_policy_whose_pattern_cannot_be_evaluated_is_found(kind):
+    unknown, below = policy("high", UNKNOWN, 9, message_ttl=3), policy("low", max_length=5)
+    verdict = judge_queue(ORDERS, replace(READING, **{kind: frozenset({unknown, below})}))
+    assert isinstance(verdict, Refused)
+    assert [sentence.split(" says")[0].partition("policy ")[2] for sentence in verdict.reasons] == [
+        "'low'",
+        "'high', whose pattern cannot be evaluated,",
+    ]
+
+
+def test_least_of_what_may_apply_counts_where_a_pattern_cannot_be_evaluated():
+    unknown, below = policy("high", UNKNOWN, 9, delivery_limit=7), policy("low", delivery_limit=5)
+    assert delivery_limit(FoundQueue("orders", "quorum"), with_policies(unknown, below)) == 5
+
+
+def test_queue_gets_our_policy_also_where_one_that_cannot_be_evaluated_may_outrank_it():
+    reading = with_queue(FoundQueue("orders", "quorum", arguments=QUORUM))
+    unknown = policy(pattern=UNKNOWN, priority=2_000_000, delivery_limit=5)
+    assert isinstance(judge_queue(ORDERS, with_policies(unknown, reading=reading)), NeedsPolicy)
+
+
+def test_rung_under_a_limit_whose_pattern_cannot_be_evaluated_is_different():
+    unknown = policy(pattern=UNKNOWN, priority=2_000_000, max_length=5)
+    fields = {drift.field for drift in compare(PLAN, with_policies(unknown))}
+    assert fields == {"max-length by policy 'theirs', whose pattern cannot be evaluated,"}
+
+
+def test_owner_is_told_of_a_pattern_that_cannot_be_evaluated():
+    queue = FoundQueue("orders", "quorum")
+    [warning] = warn_of_patterns(queue, with_policies(policy(pattern=UNKNOWN)))
+    assert repr(UNKNOWN) in warning
+    assert "'theirs'" in warning
+
+
+def test_owner_is_not_told_of_a_pattern_that_matters_to_nobody():
+    outranked = with_policies(policy("unknown", UNKNOWN, 1), policy("high", priority=9))
+    assert warn_of_patterns(FoundQueue("orders", "quorum"), outranked) == ()
+    assert warn_of_patterns(FoundQueue("orders", "quorum"), READING) == ()
 
 
 def test_delivery_limit_is_the_lower_of_policy_and_argument():

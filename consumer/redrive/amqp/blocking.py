@@ -115,11 +115,19 @@ class Amqp:
 
     def count_ready(self, queue: str) -> int | None:
         """Count the messages that wait to be delivered; None where there is no such queue."""
-        try:
-            with self._channel("declare", f"reading queue {queue!r}") as channel:
-                return int(channel.queue_declare(queue, passive=True).method.message_count)
-        except errors.NotFound:
-            return None
+        found = self._look_at(queue)
+        return None if found is None else found[0]
+
+    def count_consumers(self, queue: str) -> int:
+        """Count those to whom the broker gives messages of a queue, whosoever; 0 where there is no such queue."""
+        found = self._look_at(queue)
+        return 0 if found is None else found[1]
+
+    def _look_at(self, queue: str) -> tuple[int, int] | None:
+        with suppress(errors.NotFound), self._channel("declare", f"reading queue {queue!r}") as channel:
+            found = channel.queue_declare(queue, passive=True).method
+            return int(found.message_count), int(found.consumer_count)
+        return None
 
     def has_exchange(self, name: str) -> bool:
         try:

@@ -22,8 +22,8 @@ def start(work, monkeypatch):
     monkeypatch.setattr(module, "BACKOFF_SECONDS", (0.03, 0.06, 0.12))
     started = []
 
-    def start(*, interval=3600.0, threads=2):
-        engine = Engine(work, interval=interval, threads=threads, clock=time.monotonic, chance=Even())
+    def start(*, interval=3600.0, threads=2, **more):
+        engine = Engine(work, interval=interval, threads=threads, clock=time.monotonic, chance=Even(), **more)
         started.append(engine)
         engine.start()
         return engine

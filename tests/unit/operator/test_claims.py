@@ -66,6 +66,24 @@ def test_broker_whose_queue_brings_the_retries_of_both_home_is_one_whatever_it_i
     assert winner(YOUNG, ELSEWHERE, brokers=brokers, seen=reading(bound(ELSEWHERE))) is ELSEWHERE
 
 
+def test_binding_that_a_consumer_left_behind_on_the_broker_that_it_moved_from_claims_nothing():
+    brokers = {YOUNG.desk: "rabbit@mq@mq.svc", ELSEWHERE.desk: "rabbit@new@new.svc"}
+    assert winner(YOUNG, ELSEWHERE, brokers=brokers, seen=reading(bound(ELSEWHERE))) is None
+
+
+def test_consumer_whose_present_broker_is_unknown_claims_by_its_binding():
+    for brokers in ({}, {YOUNG.desk: "rabbit@mq@mq.svc"}, {YOUNG.desk: "rabbit@mq@mq.svc", ELSEWHERE.desk: "@new.svc"}):
+        assert winner(YOUNG, ELSEWHERE, brokers=brokers, seen=reading(bound(ELSEWHERE))) is ELSEWHERE
+
+
+def test_who_has_the_queue_by_another_way_may_have_moved_and_that_is_said():
+    registry = Registry()
+    for entry in (ELSEWHERE, YOUNG):
+        registry.put(entry)
+    found = find_losers([YOUNG], registry, brokers={}, reading=reading(bound(ELSEWHERE)), admitted=lambda _entry: True)
+    assert "remove its binding to the exchange 'redrive.delivery' here" in found[YOUNG.key].message
+
+
 def test_binding_of_another_queue_says_nothing():
     assert winner(YOUNG, ELSEWHERE, seen=reading(bound(ELSEWHERE, "other"))) is None
 

@@ -1,12 +1,13 @@
 """Desks whose broker is away, or whose turn fails: tried ever more slowly, and never in the way of others."""
 
 import itertools
+import time
 
 import pytest
 from engine_bed import LOST, ORDERS, PATIENCE, REACHED, Gate, desk
 
 from redrive_operator import engine as module
-from redrive_operator.engine import SLOW_THREADS
+from redrive_operator.engine import SLOW_THREADS, Engine
 from redrive_operator.errors import KubeUnavailable
 from redrive_operator.turns import Turn
 from redrive_testbed.shell import wait_until
@@ -39,6 +40,93 @@ def test_failing_desks_never_hold_up_healthy_ones(start, work, how):
     finally:
         for gate in gates.values():
             gate.open()
+
+
+def dawdle(work, each, gate, *, slow):
+    """Take long in the first turn, and for ever in the second."""
+
+    def turn(keys):
+        if len(work.of(each)) > 1:
+            return gate(keys)
+        time.sleep(2 * slow)
+        return REACHED
+
+    return turn
+
+
+def test_desks_whose_broker_takes_its_time_never_hold_up_quick_ones(start, work):
+    """Each answers, in the end."""
+    engine = start(interval=0.02, threads=2, slow=0.05)
+    tarpits = [desk(f"tar-{number}") for number in range(2 + SLOW_THREADS + 2)]
+    gates = {each: Gate(REACHED) for each in tarpits}
+    work.doing = {each: dawdle(work, each, gates[each], slow=0.05) for each in tarpits}
+    for each in tarpits:
+        engine.wake(each)
+    work.wait(lambda: sum(gate.entered.is_set() for gate in gates.values()) >= SLOW_THREADS)
+    engine.wake(desk())
+    try:
+        work.wait_for_turns(desk(), 5)
+        assert sum(gate.entered.is_set() for gate in gates.values()) == SLOW_THREADS
+    finally:
+        for gate in gates.values():
+            gate.open()
+
+
+def test_new_desks_whose_broker_takes_its_time_never_hold_up_those_known_to_be_quick(start, work):
+    engine = start(interval=0.02, threads=2, slow=0.05)
+    engine.wake(desk())
+    work.wait_for_turns(desk(), 1)
+    gates = {desk(f"new-{number}"): Gate(REACHED) for number in range(2 + SLOW_THREADS + 2)}
+    work.doing = dict(gates)
+    for each in gates:
+        engine.wake(each)
+    try:
+        work.wait(lambda: sum(gate.entered.is_set() for gate in gates.values()) == 1 + SLOW_THREADS)
+        work.wait_for_turns(desk(), len(work.of(desk())) + 5)
+        assert sum(gate.entered.is_set() for gate in gates.values()) == 1 + SLOW_THREADS
+    finally:
+        for gate in gates.values():
+            gate.open()
+
+
+def test_new_desk_has_its_turn_although_others_that_are_new_take_their_time(start, work):
+    """As many as quick threads may try at once; the slow ones have nothing else to do."""
+    engine = start(threads=2, slow=60.0)
+    gate = work.doing[desk("new")] = Gate(REACHED)
+    engine.wake(desk("new"))
+    work.wait(gate.entered.is_set)
+    try:
+        engine.wake(desk())
+        work.wait_for_turns(desk(), 1)
+    finally:
+        gate.open()
+
+
+def plan_after(*turns):
+    """Have turns, each for all or for few and so many seconds long, with a clock of their own."""
+    now = [0.0]
+    engine = Engine(lambda *_: REACHED, interval=1.0, threads=1, clock=lambda: now[0], slow=10.0)
+    engine.wake(desk())
+    plan = engine._plans[desk()]
+    for everybody, seconds in turns:
+        plan.begin(now[0])
+        now[0] += seconds
+        engine._put_back(desk(), plan, REACHED, everybody=everybody)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("turns", "slow"),
+    [
+        ([(True, 9.0)], False),
+        ([(True, 11.0)], True),
+        ([(False, 11.0)], True),
+        ([(True, 11.0), (False, 0.1)], True),
+        ([(True, 11.0), (True, 0.1)], False),
+    ],
+)
+def test_desk_is_slow_from_a_long_turn_to_a_short_one_for_all(turns, slow):
+    assert plan_after(*turns).slow is slow
 
 
 @pytest.mark.parametrize("how", ["lost", "kube", "defect"])
