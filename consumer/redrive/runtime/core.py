@@ -227,9 +227,9 @@ class Runtime:
             self._dispatch_soon()
 
     def _is_cleared(self, held: Held) -> bool:
-        """Say whether it was we who sent it round. That is remembered once, and it may be admitted more often."""
+        """Say whether we had one like it, and live. That is remembered once, and it may be admitted more often."""
         if not held.is_cleared:
-            held.is_cleared = self._recall.find_sent_round(held.delivery, self._loop.now()) is not None
+            held.is_cleared = self._recall.find_over(held.delivery, self._loop.now()) is not None
         return held.is_cleared
 
     # Running.
