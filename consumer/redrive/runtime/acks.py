@@ -18,6 +18,7 @@ class Book(Generic[T]):
         self.session = session
         self.held: dict[int, T] = {}
         self._done: dict[int, T] = {}
+        self._before = 0  # up to this tag it was an earlier consumer that was given what we hold
 
     @property
     def pending(self) -> int:
@@ -32,6 +33,15 @@ class Book(Generic[T]):
     def unheard(self) -> list[T]:
         """List all that the broker knows nothing of: what we hold, and what is done and not acknowledged."""
         return [*self.held.values(), *self._done.values()]
+
+    @property
+    def present(self) -> list[T]:
+        """List what we hold of the consumer that is there now."""
+        return [item for tag, item in self.held.items() if tag > self._before]
+
+    def begin(self) -> None:
+        """Be told that there is another consumer on the same channel."""
+        self._before = next(reversed(self.held), 0)
 
     def done(self, tag: int, item: T) -> None:
         """Have what has left our hands acknowledged with the next ones."""
