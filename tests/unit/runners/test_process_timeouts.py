@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from process_bed import is_alive, lay_bed, make_job
+from process_bed import descriptors, is_alive, lay_bed, make_job
 
 from redrive.outcome import Succeeded, TimedOut
 from redrive.runners import rounds, seat
@@ -189,7 +189,7 @@ def no_more_files():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = []
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, descriptors())) + 1, limits[1]))
         with suppress(OSError):
             while True:
                 taken.append(os.open(os.devnull, os.O_RDONLY))
