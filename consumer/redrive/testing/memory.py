@@ -28,6 +28,7 @@ class MemorySession:
         self._oldest = 1  # of those that the consumer which is there now was given
         self.unacked: dict[int, Stored] = {}
         self.is_open = True
+        self.hold: list[Callable[[], None]] | None = None  # what waits for the end of a consumer
         self.refreshed: Callable[[], None] = lambda: None
 
     @property
@@ -45,10 +46,25 @@ class MemorySession:
         self.unacked[tag] = stored
         return Delivery(tag, stored.exchange, stored.routing_key, stored.redelivered, stored.body, stored.properties)
 
+    def hold_back(self) -> None:
+        """Put off what is asked for, until the consumer has ended."""
+        self.hold = [] if self.hold is None else self.hold
+
+    def catch_up(self) -> None:
+        put_off, self.hold = self.hold or [], None
+        for call in put_off:
+            call()
+
     def ack(self, tag: int, *, multiple: bool) -> None:
-        self._take_out(tag, multiple=multiple)
+        if self.hold is not None:
+            self.hold.append(lambda: self.ack(tag, multiple=multiple))
+        else:
+            self._take_out(tag, multiple=multiple)
 
     def reject(self, tag: int, *, requeue: bool) -> None:
+        if self.hold is not None:
+            self.hold.append(lambda: self.reject(tag, requeue=requeue))
+            return
         for stored in self._take_out(tag, multiple=False):
             if requeue:
                 self._vhost.give_back([stored])
@@ -56,6 +72,9 @@ class MemorySession:
                 self._vhost.park(stored, "rejected")
 
     def barrier(self, call: Callable[[], None]) -> None:
+        if self.hold is not None:
+            self.hold.append(lambda: self.barrier(call))
+            return
         self._loop.soon(lambda: call() if self.is_open else None)
 
     def close(self) -> None:
@@ -123,11 +142,14 @@ class MemoryConsumer:
         session, self.session = self.session, None
         if session is not None and self._taking is not None:
             session.forget(takes_back=takes_back)
+            session.catch_up()
             self._taking.cancelled(session)
 
     def pause(self, call: Callable[[], None]) -> None:
         self._pauses.append(call)
         self._vhost.is_in_doubt = True
+        if self.session is not None and not self.is_paused:
+            self.session.hold_back()
         self._end_later(TURNS_TO_PAUSE)
 
     def resume(self, *, prefetch: int) -> None:
@@ -136,6 +158,7 @@ class MemoryConsumer:
         self._vhost.is_in_doubt = False
         self.is_paused = False
         self._prefetch = prefetch
+        self._catch_up()
         self._pump_soon()
 
     def allow(self, count: int | None) -> None:
@@ -156,8 +179,13 @@ class MemoryConsumer:
         if pauses:
             self._vhost.is_in_doubt = False
             self.is_paused = True
+            self._catch_up()
         for call in pauses:
             call()
+
+    def _catch_up(self) -> None:
+        if self.session is not None:
+            self.session.catch_up()
 
     def _pump_soon(self) -> None:
         if not self._is_pumping:

@@ -207,6 +207,21 @@ def test_acknowledgement_that_broke_with_the_connection_is_made_up_for(stage):
     assert [name for name, *_ in stage.runner.began] == ["a", "b"]
 
 
+def test_acknowledgement_that_was_held_back_when_the_connection_broke_is_made_up_for(stage):
+    stage.publish("a", "b")
+    stage.vhost.arrive(make_stored("odd", redrive_suspect=True))
+    while stage.consumer.session.hold is None:
+        stage.loop.turn()
+    stage.runner.end(Succeeded(), "a")
+    stage.runtime.flush()
+    stage.break_connection()
+    stage.connect()
+    for _ in range(4):
+        stage.succeed()
+        stage.loop.advance(3)
+    assert [name for name, *_ in stage.runner.began] == ["a", "b", "odd"]
+
+
 def test_equal_ids_with_other_bodies_are_other_messages(stage):
     stage.publish("a")
     stage.break_connection()
