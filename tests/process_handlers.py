@@ -131,18 +131,30 @@ def write_everywhere(_: str) -> None:
 def hush_bells(_: str) -> None:
     for descriptor in _bells():
         with suppress(OSError):
-            os.eventfd_read(descriptor)
+            os.read(descriptor, 4096)
 
 
 def ring_bells(_: str) -> None:
     for descriptor in _bells():
         with suppress(OSError):
-            os.eventfd_write(descriptor, 2**64 - 2)
+            os.write(descriptor, bytes(2**20))
+
+
+def wait_for_bells(_: str) -> None:
+    """Have whoever rings a bell wait until it can, and whoever hushes it until it rings."""
+    ring_bells("")
+    for descriptor in _bells():
+        os.set_blocking(descriptor, True)
+
+
+def wait_for_bells_for_ever(_: str) -> None:
+    wait_for_bells("")
+    time.sleep(3600)
 
 
 def _bells() -> list[int]:
-    files = [file for file in Path("/proc/self/fd").iterdir() if file.is_symlink()]
-    return [int(file.name) for file in files if str(file.readlink()) == "anon_inode:[eventfd]"]
+    files = [file for file in Path("/proc/self/fd").iterdir() if file.is_symlink() and int(file.name) > 2]
+    return [int(file.name) for file in files if str(file.readlink()).startswith(("pipe:", "anon_inode:[eventfd]"))]
 
 
 def loop_for_ever(_: str) -> None:

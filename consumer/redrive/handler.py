@@ -26,16 +26,13 @@ from typing import Annotated, Any, get_args, get_origin
 
 import pydantic
 
-from redrive.clip import clip_head
 from redrive.errors import RedriveError
 from redrive.message import Message
 from redrive.outcome import Failed, Result, Succeeded, Unreadable
-from redrive.raised import LONGEST_TEXT, describe, result_of, trace_of
+from redrive.raised import describe, result_of, trace_of
+from redrive.unreadable import list_faults
 
 Parse = Callable[[bytes], Any]
-
-# A body can hold a fault for each of its bytes, and listing them takes memory.
-MOST_FAULTS = 100
 
 _SUCCEEDED = Succeeded()
 
@@ -53,6 +50,7 @@ class Handler:
     parse: Parse
     takes_message: bool
     is_async: bool
+    model: type[pydantic.BaseModel] | None = None  # of its body
 
 
 def load_handler(name: str) -> Handler:
@@ -90,6 +88,7 @@ def read_handler(function: object, name: str) -> Handler:
         parse=_parser_for(body.annotation, name),
         takes_message=message is not None,
         is_async=inspect.iscoroutinefunction(inner),
+        model=_model_of(body.annotation),
     )
 
 
@@ -132,7 +131,7 @@ def call_handler(handler: Handler, message: Message) -> Result | Awaitable[objec
     try:
         body = handler.parse(message.body)
     except pydantic.ValidationError as error:
-        return Unreadable(_list_errors(error))
+        return Unreadable(list_faults(error, handler.model))
     except MemoryError as error:
         return result_of(error)  # another time there may be more
     except BaseException as error:  # a validator of the user's may raise anything
@@ -247,16 +246,25 @@ def _is_for_message(parameter: inspect.Parameter, name: str) -> bool:
     raise HandlerError(f"{problem}: annotate it as redrive.Message, or leave it out")
 
 
-def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401 - whatever stands in an annotation
-    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+def _kind_of(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in an annotation
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+
+
+def _model_of(annotation: Any) -> type[pydantic.BaseModel] | None:  # noqa: ANN401
+    kind = _kind_of(annotation)
+    return kind if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel) else None
+
+
+def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401
+    kind = _kind_of(annotation)
     if kind is bytes or kind is inspect.Parameter.empty:
         return bytes
     if kind is str:
         return bytes.decode
     if kind is dict or get_origin(kind) is dict:
         return _parse_object
-    if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
-        return kind.model_validate_json
+    if (model := _model_of(kind)) is not None:
+        return model.model_validate_json
     problem = f"the handler {name} wants a {kind!r}"
     raise HandlerError(f"{problem}: annotate its body as bytes, str, dict or a pydantic model")
 
@@ -266,12 +274,3 @@ def _parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"the body is JSON, but not an object: it is {type(value).__name__}")  # noqa: TRY004
     return value
-
-
-def _list_errors(error: pydantic.ValidationError) -> str:
-    """Say what is wrong with which field, and not what was there: values would tell equal faults apart."""
-    if error.error_count() > MOST_FAULTS:
-        return f"the body has more than {MOST_FAULTS} faults as {error.title}"
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    listed = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}" for fault in faults)
-    return clip_head(listed, LONGEST_TEXT)

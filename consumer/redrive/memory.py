@@ -111,7 +111,11 @@ class Process(NamedTuple):
 
 
 def list_processes(proc: Path = Path("/proc")) -> dict[int, Process]:
-    entries = ((entry.name, entry.path) for entry in os.scandir(proc) if entry.name.isdigit())
+    """List those that can be seen: none, not even this one, while no file can be opened."""
+    try:
+        entries = [(entry.name, entry.path) for entry in os.scandir(proc) if entry.name.isdigit()]
+    except OSError:  # no more files, or no memory for one
+        return {}
     return {int(name): process for name, path in entries if (process := _read_stat(path))}
 
 

@@ -24,7 +24,9 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """Send it to the end of its queue as it is: its run has not begun here, and will not."""
+    """Send it to the end of its queue as it is, at once or later: its run has not begun here, and will not."""
+
+    delay: timedelta = timedelta(0)
 
 
 Disposal = Outcome | Suspect | GiveBack
@@ -92,11 +94,11 @@ def plan_settlement(config: WorkerConfig, message: Message, disposal: Disposal, 
         case Suspect():
             suspect = squeeze(build_suspect(message, frame_max=None), at.frame_max)
             return _into_ladder(config, message, _NOW, suspect, at)
-        case GiveBack():
+        case GiveBack(delay):
             again = squeeze(build_again(message, frame_max=None), at.frame_max)
             if at.has_queue and again is None:
                 return Return()
-            return _into_ladder(config, message, _NOW, again, at)
+            return _into_ladder(config, message, delay, again, at)
         case _:
             assert_never(disposal)
 

@@ -12,6 +12,9 @@ from workers.bed import QUEUE, Bed, manifest
 
 from redrive.elements import Binding
 from redrive.endpoints import parse_amqp_url
+from redrive.letter import read_death
+from redrive.outcome import DeadReason
+from redrive.topology import dead_queue_name
 from redrive_testbed.shell import wait_until
 
 from .stalling_proxy import StallingProxy
@@ -177,6 +180,45 @@ def test_retry_that_its_queue_does_not_take_waits_until_it_does(bed, broker, vho
     fail_while_refused(bed, worker, failing=40)
     broker.api.delete("operator-policies", vhost.name, "full")
     check(bed)
+
+
+@pytest.fixture
+def one_at_a_time(bed):
+    """Give a worker that takes one message at a time, and whose letters have no way until one is provided."""
+    worker = bed.start()
+    bed.publish(["first"], headers={"redrive-suspect": True})
+    bed.wait_done(["first"])
+    bed.amqp.unbind(Binding("redrive.dead", dead_queue_name(QUEUE), "queue", "shop/orders"))
+    return worker
+
+
+def check_letters(bed, *expected):
+    wait_until("letters are missing", lambda: bed.dead() == len(expected), within=60)
+    bed.wait_empty()
+    letters = {letter.id: read_death(letter.headers).reason for letter in bed.letters()}
+    assert letters == dict.fromkeys(expected, DeadReason.REJECTED)
+
+
+def test_letters_that_are_refused_keep_nobody_away_from_a_worker_that_takes_one_at_a_time(bed, one_at_a_time):
+    bed.publish(names("bad", 5), do=("reject",))
+    bed.publish(names("plain", 5))
+    bed.wait_done(names("plain", 5), within=30)
+    assert one_at_a_time.lines("unsettled")
+    bed.provision()
+    check_letters(bed, *names("bad", 5))
+
+
+def test_suspect_whose_letter_is_refused_keeps_nobody_away_and_others_wait_for_it(bed, one_at_a_time):
+    bed.publish(["bad"], do=("reject",), headers={"redrive-suspect": True})
+    one_at_a_time.wait_for("unsettled")
+    bed.publish(["odd"], headers={"redrive-suspect": True})
+    bed.publish(names("plain", 5))
+    bed.wait_done(names("plain", 5), within=30)
+    one_at_a_time.wait_for("given-back", 2)
+    assert "odd" not in bed.ran()
+    bed.provision()
+    bed.wait_done(["odd"])
+    check_letters(bed, "bad")
 
 
 def test_connection_stalls_for_a_minute(bed, vhost):

@@ -11,8 +11,9 @@ import pytest
 import samples
 
 from redrive import Message, Reject, Retry, Snooze
-from redrive.handler import MOST_FAULTS, Awaiting, run_handler
+from redrive.handler import Awaiting, run_handler
 from redrive.outcome import Failed, Rejected, Snoozed, Succeeded, Unreadable
+from redrive.unreadable import MOST_FAULTS
 
 
 class Order(pydantic.BaseModel):

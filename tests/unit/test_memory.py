@@ -189,6 +189,10 @@ def test_resident_memory_of_a_real_family_is_more_than_that_of_its_head():
         outer.stdin.close()
 
 
+def test_no_family_has_anything_resident_while_no_process_can_be_listed(tmp_path):
+    assert resident_by_family([os.getpid()], tmp_path / "missing") == {}
+
+
 def test_process_that_is_gone_has_nothing_resident():
     with subprocess.Popen(["true"]) as process:
         pass

@@ -97,6 +97,10 @@ class ChannelSession:
 
     # What the runtime may do.
 
+    @property
+    def hold(self) -> object:
+        return self._put_off
+
     def ack(self, tag: int, *, multiple: bool) -> None:
         if self._put_off is not None:
             self._put_off.append(partial(self.ack, tag, multiple=multiple))

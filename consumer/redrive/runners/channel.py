@@ -87,7 +87,7 @@ class Channel:
     @property
     def theirs(self) -> list[int]:
         """What the child is given, in the order in which `Inbox` takes it."""
-        return [self.far.fileno(), self.jobs.descriptor, self.answers.descriptor]
+        return [self.far.fileno(), self.jobs.descriptor, self.answers.rope]
 
     def send(self, number: int, head: bytes, body: bytes) -> bool:
         """Send a job; False when there is no room for it now. ConnectionError: there will never be, with this child.
@@ -172,7 +172,7 @@ class Inbox:
         far, jobs, answers = descriptors
         self._socket = _Socket(fileno=far)
         self._socket.settimeout(None)  # a handler's module may have set one for every socket
-        self._jobs, self._answers = Bell(jobs), Bell(answers)
+        self._jobs, self._answers = Bell(descriptor=jobs), Bell(rope=answers)
         self._poll = _poll()
         self._poll.register(jobs, select.POLLIN)
         self._poll.register(far, 0)  # that it was closed is told unasked

@@ -36,6 +36,7 @@ def kill_families(pids: Iterable[int]) -> None:
 
     Who is killed has no children any more: they are another's. So all are stopped first, the heads before those that
     they have started; who is stopped starts nothing, and buries nobody whose number could then be a stranger's.
+    While no file can be opened, nobody knows whom they have started: then it is they and their groups.
     """
     heads = {pid for pid in pids if pid > 0}  # 0, not born yet, would be ourselves
     found = set(heads)
@@ -59,10 +60,11 @@ def kill_group(pid: int) -> None:
 
 
 def kill_descendants() -> bool:
-    """Kill all that this process has started, or that fell to it; say whether there was anybody, dead ones included."""
-    others = find_families([os.getpid()], list_processes()).keys() - {os.getpid()}
+    """Kill all that this process has started, or that fell to it; say whether there may be anybody, dead ones too."""
+    processes = list_processes()
+    others = find_families([os.getpid()], processes).keys() - {os.getpid()}
     _signal(others, signal.SIGKILL)
-    return bool(others)
+    return bool(others) or os.getpid() not in processes
 
 
 def adopt_orphans() -> None:

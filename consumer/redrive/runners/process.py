@@ -15,7 +15,7 @@ from redrive.runners.open_files import FILES_BESIDE, allow_files
 from redrive.runners.rounds import Rounds
 from redrive.runtime.ports import Loop
 
-FILES_A_CHILD = 4  # that are open: both ends of its channel, and its bells
+FILES_A_CHILD = 6  # that are open: both ends of its channel, and of its two bells
 
 RUNS = 10_000  # messages of one child, give or take a tenth: whatever a handler leaks is gone with it
 

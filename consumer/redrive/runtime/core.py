@@ -21,6 +21,7 @@ from redrive.runtime.drain import Drain, Once, Progress
 from redrive.runtime.gate import Gate
 from redrive.runtime.held import Held, Stage, hold
 from redrive.runtime.isolation import Isolation
+from redrive.runtime.neighbours import Neighbours
 from redrive.runtime.ports import Consumer, Loop, Publisher, Session
 from redrive.runtime.recall import Recall
 from redrive.runtime.settling import Settling
@@ -76,9 +77,11 @@ class Runtime:
             witness=witness,
             freed=self._freed,
         )
+        self._hands = self._settling.hands
         self._tries = Tries(config.policy, runner, loop, self._decide)
         self._gate = Gate(config.concurrency, loop=loop, consumer=consumer, settling=self._settling)
-        self._isolation = Isolation(self, self._gate.pause, self._let_others_in)
+        self._neighbours = Neighbours(self._tries, self._settling, self._gate, max_delay=config.policy.max_delay)
+        self._isolation = Isolation(self._neighbours, self._gate.pause, self._let_others_in)
         self._recall = Recall()
         self._session: Session | None = None
         self._ready: list[Held] = []
@@ -104,9 +107,17 @@ class Runtime:
         return self._tries.running
 
     @property
+    def is_working(self) -> bool:
+        """Say whether anything is in flight."""
+        return self._neighbours.are_working
+
+    @property
     def held(self) -> int:
         """How many deliveries the broker has not heard back about: those of the handlers, before them and after."""
-        return self._settling.unheard
+        return self._hands.unheard
+
+    def flush(self) -> None:
+        self._settling.flush()
 
     def drain(self, exit_code: int = 0) -> None:
         """Take nothing more, give back what has not begun, finish what has, and say so."""
@@ -124,7 +135,7 @@ class Runtime:
         self._drain.look()
 
     def progress(self) -> Progress:
-        return Progress(running=self._tries.running, unsettled=self._settling.held + self._settling.sending)
+        return Progress(running=self._tries.running, unsettled=self._hands.held + self._settling.sending)
 
     def finish(self, exit_code: int) -> None:
         """Say goodbye. What the broker has not heard about by now, it gives to another worker."""
@@ -148,6 +159,7 @@ class Runtime:
 
     def consuming(self, session: Session) -> None:
         self._session = session
+        self._hands.begin(session)
         self._recall.begin(self._loop.now())
         self._witness.consuming(self._gate.prefetch)
 
@@ -160,7 +172,7 @@ class Runtime:
         now = self._clock()
         message = welcome_back(read_message(delivery, now=now, max_attempts=attempts, new_id=self._new_id))
         held = hold(message, delivery)
-        self._settling.take(session, held, delivery.tag)
+        self._hands.take(session, held, delivery.tag)
         self._witness.received(message)
         self._gate.note_size(len(delivery.body))
         self._admit(held, now)
@@ -176,7 +188,7 @@ class Runtime:
         self._witness.cancelled()
         if session is self._session:
             self._session = None
-        for held in self._settling.unheard_of(session):
+        for held in self._hands.unheard_of(session):
             self._recall.keep(held)
         self._settling.retire(session)
 
@@ -192,16 +204,14 @@ class Runtime:
         self._gate.forget_lost()
         for held in taken:
             if held.stage is Stage.WAITING:
-                self._isolation.end(held)
+                self._isolation.lost(held)
         self._dispatch_soon()
         self._look_at_drain()
 
     def _meet_again(self, session: Session, held: Held, delivery: Delivery) -> None:
         """Take back up what we had when the connection broke; it is nobody's suspect, for we are alive."""
         is_waiting_here = held.stage is Stage.WAITING and held.is_ours
-        held.leave()  # by the old tag nothing can be said any more
-        held.is_adrift = False
-        self._settling.take(session, held, delivery.tag)
+        self._hands.take_again(session, held, delivery.tag)
         if held.stage is not Stage.WAITING:
             self._settling.go_on(held)
         elif not is_waiting_here:
@@ -227,9 +237,9 @@ class Runtime:
             self._dispatch_soon()
 
     def _is_cleared(self, held: Held) -> bool:
-        """Say whether it was we who sent it round. That is remembered once, and it may be admitted more often."""
+        """Say whether we had one like it, and live. That is remembered once, and it may be admitted more often."""
         if not held.is_cleared:
-            held.is_cleared = self._recall.find_sent_round(held.delivery, self._loop.now()) is not None
+            held.is_cleared = self._recall.find_over(held.delivery, self._loop.now()) is not None
         return held.is_cleared
 
     # Running.
@@ -281,29 +291,17 @@ class Runtime:
 
     def _isolate(self, held: Held) -> None:
         self._gate.note_suspect()
-        if self.is_draining or self._isolation.suspect is not None:
+        is_other_here = self._isolation.suspect is not None
+        if self.is_draining or (is_other_here and self._gate.is_closed):
             self._gate.send_round(held, GiveBack())
-        elif self._gate.prefetch == 1 and self._settling.held == 1 and not self.is_working:
+        elif is_other_here or self._neighbours.is_hindered(held):
+            self._neighbours.give_back(held)  # it could come to us again at once
+        elif self._gate.prefetch == 1 and self._hands.held == 1 and not self._neighbours.are_working:
             self._isolation.begin_at_once(held)
         else:
             self._isolation.begin(held)
             self._take_back()
             self._isolation.look()
-
-    @property
-    def is_working(self) -> bool:
-        """Say whether anything is in flight."""
-        return self._tries.running > 0 or self._settling.sending > 0
-
-    def is_busy(self, suspect: Held) -> bool:
-        return self.is_working or self._settling.holds_other_suspects(suspect)
-
-    def flush(self) -> None:
-        self._settling.flush()
-
-    def run_alone(self, held: Held) -> None:
-        held.alone = True
-        self._tries.submit([held])
 
     def _let_others_in(self) -> None:
         if self.is_draining:
@@ -320,6 +318,8 @@ class Runtime:
             self._recall.keep(held, since=self._loop.now())
         self._isolation.end(held)
         self._isolation.look()
+        if held.refusals:
+            self._gate.make_room()
         if self._drain is not None:
             self._loop.soon(self._look_at_drain)
 

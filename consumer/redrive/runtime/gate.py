@@ -11,6 +11,7 @@ from functools import partial
 from redrive.runtime.held import Held
 from redrive.runtime.ports import Consumer, Loop
 from redrive.runtime.prefetch import Pace, choose_prefetch, is_worth_changing
+from redrive.runtime.room import is_crowded, is_full
 from redrive.runtime.settling import Settling
 from redrive.settle import GiveBack, Suspect
 
@@ -34,7 +35,7 @@ class Gate:
         self._calm = CALM_AFTER  # messages in a row that were no suspects
         self._look_at = loop.now()
         self._look_again = FIRST_LOOK_SECONDS
-        self._is_closed = False
+        self.is_closed = False
         self._is_closing = False
         self._put_off: list[tuple[Held, GiveBack | Suspect]] = []
         self.prefetch = choose_prefetch(concurrency, self._pace)
@@ -43,7 +44,7 @@ class Gate:
     def pause(self, call: Callable[[], None]) -> None:
         """Take nothing more, and call when nothing more comes."""
         self._settling.flush()  # the sooner the broker has them, the sooner it can say so
-        self._is_closing = self._is_closed = True
+        self._is_closing = self.is_closed = True
         self._consumer.pause(partial(self._paused, call))
 
     def take(self, prefetch: int) -> None:
@@ -51,13 +52,22 @@ class Gate:
         self.prefetch = prefetch
         self._tell_settling()
         self._consumer.resume(prefetch=prefetch)
-        self._is_closed = False
+        self.is_closed = False
         self._send_what_was_put_off()  # whoever was told to pause is not any more
 
     def take_one_by_one(self) -> None:
         """Have the next suspect come to empty hands."""
-        if self.prefetch != 1 or self._is_closed:
+        if self.prefetch != 1 or self.is_closed:
             self.take(1)
+
+    def make_room(self) -> None:
+        """Have others come where the broker refuses all that may: another consumer counts from none.
+
+        Nothing is on its way to the one that ends, for it has all that it may have.
+        """
+        if not self.is_closed and is_crowded(self._settling.hands.present, self.prefetch) and not self._is_full():
+            self._consumer.pause(_nothing)
+            self.take(self.prefetch)
 
     def send_round(self, held: Held, disposal: GiveBack | Suspect) -> None:
         """Send it to the end of the queue, if need be a little later."""
@@ -90,8 +100,11 @@ class Gate:
         self._look_at = now + self._look_again
         self._look_again = min(LOOK_SECONDS, 2 * self._look_again)
         wanted = choose_prefetch(self._concurrency, self._pace)
-        if is_worth_changing(self.prefetch, wanted):
+        if is_worth_changing(self.prefetch, wanted) and not self._is_full():
             self.take(wanted)
+
+    def _is_full(self) -> bool:
+        return is_full(self._settling.hands.kept, self._concurrency)
 
     def _tell_settling(self) -> None:
         self._settling.expect(self.prefetch, ahead=max(0, self.prefetch - self._concurrency))
@@ -105,3 +118,7 @@ class Gate:
         put_off, self._put_off = self._put_off, []
         for held, disposal in put_off:
             self._settling.settle(held, disposal)
+
+
+def _nothing() -> None:
+    pass

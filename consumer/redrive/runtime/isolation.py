@@ -17,6 +17,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from redrive.runtime.held import Held
+from redrive.runtime.ports import Session
 
 
 class _State(Enum):
@@ -24,13 +25,19 @@ class _State(Enum):
     EMPTYING = auto()
     MAKING_SURE = auto()
     RUNNING = auto()
+    LEAVING = auto()  # given back without a run
 
 
 class Surroundings(Protocol):
-    """The part of the runtime that isolation needs."""
+    """What is beside a suspect, and what may be done to it."""
 
     def is_busy(self, suspect: Held) -> bool:
         """Say whether anything is in flight, or another suspect in our hands."""
+
+    def is_hindered(self, suspect: Held) -> bool:
+        """Say whether something stays in our hands that it must not run beside, nobody knows for how long."""
+
+    def give_back(self, held: Held) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -67,20 +74,34 @@ class Isolation:
     def look(self) -> None:
         """See whether the suspect can go on: to be called whenever something has left our hands."""
         held = self._suspect
-        if held is None or self._state is not _State.EMPTYING or self._surroundings.is_busy(held):
+        if held is None or self._state is not _State.EMPTYING:
             return
-        if held.book is None:  # the broker took it back while we waited
-            self.end(held)
+        if self._surroundings.is_hindered(held):
+            self._leave(held)
+        elif self._surroundings.is_busy(held):
             return
+        elif held.book is None:
+            self.lost(held)
+        else:
+            self._make_sure(held, held.book.session)
+
+    def _make_sure(self, held: Held, session: Session) -> None:
         self._state = _State.MAKING_SURE
         self._surroundings.flush()
-        held.book.session.barrier(lambda: self._sure(held))
+        session.barrier(lambda: self._sure(held))
 
     def end(self, held: Held) -> None:
         """Let others in again, if this is the suspect."""
         if held is self._suspect:
             self._suspect = None
             self._over()
+
+    def lost(self, held: Held) -> None:
+        """Be told that its delivery is gone: the broker has taken it back, or nobody but us has it any more."""
+        if not held.is_adrift:
+            self.end(held)
+        elif held is self._suspect and self._state is not _State.LEAVING:
+            self._leave(held)  # rather than run it here: if it killed us, there would be none of it
 
     def taken_back(self, several: list[Held]) -> None:
         """Be told what the runner had not begun after all."""
@@ -89,9 +110,14 @@ class Isolation:
             self.look()
 
     def forget(self) -> Held | None:
-        """Have no suspect any more, and let nobody in; give the one that there was."""
+        """Have no suspect any more, and let nobody in; give the one that there was, unless it is given back already."""
         held, self._suspect = self._suspect, None
-        return held
+        return None if self._state is _State.LEAVING else held
+
+    def _leave(self, held: Held) -> None:
+        """Give it back. Others are let in when it has left our hands, or cannot."""
+        self._state = _State.LEAVING
+        self._surroundings.give_back(held)
 
     def _paused(self, held: Held) -> None:
         if held is self._suspect and self._state is _State.PAUSING:
@@ -102,6 +128,7 @@ class Isolation:
         if held is self._suspect and self._state is _State.MAKING_SURE:
             if self._surroundings.is_busy(held):
                 self._state = _State.EMPTYING
+                self.look()
                 return
             self._state = _State.RUNNING
             self._surroundings.run_alone(held)

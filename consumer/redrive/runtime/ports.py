@@ -43,6 +43,13 @@ class Session(Protocol):
     Commands to a session that is lost do nothing.
     """
 
+    @property
+    def hold(self) -> object:
+        """What there is while acknowledgements are held back, another each time, and still when it is lost; else None.
+
+        They are passed on when that is over, and never if it is lost before.
+        """
+
     def ack(self, tag: int, *, multiple: bool) -> None: ...
 
     def reject(self, tag: int, *, requeue: bool) -> None: ...

@@ -5,8 +5,9 @@ done. A message is known again only by an equal one: the same id, body, properti
 nobody could say which is which, so it does no harm that nobody can; each one remembered stands for one that comes back.
 
 A suspect is remembered even when it has been acknowledged: a broker that takes it back in that very moment, because it
-ran for too long or the connection breaks, would have it look as if we had died of it. That goes for one that was sent
-round, too: there are then two of it that nobody can tell from each other, so both are run, and neither is accused.
+ran for too long or the connection breaks, would have it look as if we had died of it. But what comes then may as well
+be an equal one, that was sent round by us or was another's from the beginning, and that nobody has run. So it is not
+taken for the one that we had: it is run, and not accused.
 
 It is remembered for a few minutes. What comes back does so as soon as the broker notices; an equal message that comes
 much later is one that was published again, by somebody who wants it to be run again.
@@ -37,6 +38,7 @@ _Key = tuple[str, int]  # the id, and a digest of the body
 class _Memory:
     held: Held
     until: float | None = None  # not known before there is a connection by which it could come back
+    is_over: bool = False  # the broker has heard of it, as far as we can say: it need not come back
 
 
 class Recall:
@@ -53,17 +55,21 @@ class Recall:
         return len(self._by_age)
 
     def keep(self, held: Held, *, since: float | None = None) -> None:
-        """Remember it, from a time on that is known, or from when deliveries come again.
+        """Remember what the broker has taken back, or `since` when it is over: acknowledged, or sent round.
 
-        What has no id of its publisher's cannot be known again.
+        What was taken back comes back, also when it is over by then. What has no id of its publisher's cannot be known
+        again.
         """
         key = _key(held.delivery)
         if key is None or (held.is_gone and not held.message.story.suspect):
             return
+        before = self._by_age.get(held)
+        is_over = since is not None and (before is None or before.is_over)
         self._forget(held)  # twice, and two redeliveries would be taken for it
         if since is not None:
             self._forget_late(since)
-        memory = self._by_age[held] = _Memory(held, None if since is None else since + REMEMBERED_SECONDS)
+        until = None if since is None else since + REMEMBERED_SECONDS
+        memory = self._by_age[held] = _Memory(held, until, is_over)
         self._known.setdefault(key, []).append(memory)
         self._bytes += len(held.delivery.body)
         while len(self._by_age) > self._most or self._bytes > self._most_bytes:
@@ -78,18 +84,18 @@ class Recall:
 
     def find(self, delivery: Delivery, now: float) -> Held | None:
         """Give the one that this is a redelivery of, and remember it no longer."""
-        return self._find(delivery, now, is_gone=False)
+        return self._find(delivery, now, is_over=False)
 
-    def find_sent_round(self, delivery: Delivery, now: float) -> Held | None:
-        """Give the suspect that this may be, though we sent it round, or may be what we sent; remember it no longer."""
-        return self._find(delivery, now, is_gone=True)
+    def find_over(self, delivery: Delivery, now: float) -> Held | None:
+        """Give the suspect that this may be, though it is over, or may be an equal one; remember it no longer."""
+        return self._find(delivery, now, is_over=True)
 
-    def _find(self, delivery: Delivery, now: float, *, is_gone: bool) -> Held | None:
+    def _find(self, delivery: Delivery, now: float, *, is_over: bool) -> Held | None:
         key = _key(delivery)
         for memory in self._known.get(key, []) if key is not None else []:
             held = memory.held
             is_late = memory.until is not None and memory.until < now
-            if not is_late and held.is_gone is is_gone and _is_same(held.delivery, delivery):
+            if not is_late and (memory.is_over or held.is_gone) is is_over and _is_same(held.delivery, delivery):
                 self._forget(held)
                 return held
         return None

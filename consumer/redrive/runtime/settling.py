@@ -13,7 +13,7 @@ from typing import assert_never
 
 from redrive.config import WorkerConfig
 from redrive.outcome import Cause, DeadLetter, DeadReason, Done
-from redrive.runtime.acks import Book
+from redrive.runtime.hands import Hands
 from redrive.runtime.held import Held, Stage
 from redrive.runtime.ports import Loop, Publisher, Refusal, Session, Timer
 from redrive.runtime.witness import Witness
@@ -51,7 +51,8 @@ class Settling:
         self._pod = pod
         self._witness = witness
         self._freed = freed
-        self._books: dict[Session, Book[Held]] = {}
+        self.hands = Hands()
+        self._books = self.hands.books
         self._retired: set[Session] = set()
         self._flush_timer: Timer | None = None
         self._pending = 0
@@ -64,15 +65,6 @@ class Settling:
         """Say how many are on their way to the broker; those that it refused and that wait are not."""
         return self._sending
 
-    @property
-    def held(self) -> int:
-        return sum(len(book.held) for book in self._books.values())
-
-    @property
-    def unheard(self) -> int:
-        """How many deliveries the broker has not heard back about. It may be asked for from any thread."""
-        return sum(len(book.held) + book.pending for book in list(self._books.values()))
-
     def expect(self, prefetch: int, *, ahead: int) -> None:
         """Be told how many may be unacknowledged, and how many of them ahead of the handlers.
 
@@ -81,13 +73,6 @@ class Settling:
         self._batch = max(1, min(BATCH, prefetch // 4))
         self._most_left = ahead // 2
         self._look_at = self._pending + self._batch
-
-    def take(self, session: Session, held: Held, tag: int) -> None:
-        """Enter a delivery, or the redelivery of something that we hold already."""
-        book = self._books.get(session)
-        if book is None:
-            book = self._books[session] = Book(session)
-        held.enter(book, tag)
 
     def settle(self, held: Held, disposal: Disposal) -> None:
         """Do this to it; if the broker has taken it back, when it comes again."""
@@ -118,15 +103,9 @@ class Settling:
         for held in book.unheard:
             held.book = None
             held.is_adrift = is_retired
+        if is_retired:
+            self.hands.adrift.update(book.held.values())
         return book.unheard
-
-    def unheard_of(self, session: Session) -> list[Held]:
-        book = self._books.get(session)
-        return book.unheard if book else []
-
-    def holds_other_suspects(self, suspect: Held) -> bool:
-        every = (held for book in self._books.values() for held in book.held.values())
-        return any(held.message.story.suspect and held is not suspect for held in every)
 
     def retire(self, session: Session) -> None:
         """Close a session that nothing more comes by, once all of it is settled."""
@@ -191,7 +170,7 @@ class Settling:
             case Park():
                 self._hand_back(held, requeue=False)
             case Return():
-                self._hand_back(held, requeue=True)
+                self._return(held)
             case _:
                 assert_never(plan)
 
@@ -216,7 +195,7 @@ class Settling:
     def _give_up(self, held: Held, refusal: Refusal) -> None:
         """Leave to its queue what the broker will never take from us: as a dead letter, unless it never ran."""
         if isinstance(held.disposal, GiveBack):
-            self._hand_back(held, requeue=True)
+            self._return(held)
             return
         cause = Cause("redrive.Refused", refusal.reason)
         held.disposal = DeadLetter(DeadReason.REJECTED, cause, held.message.story.crashes)
@@ -242,6 +221,8 @@ class Settling:
             held.leave()
             book.done(held.tag, held)
             self._acknowledge_soon()
+        else:
+            self.hands.adrift.discard(held)
         self._freed(held)
 
     def _hand_back(self, held: Held, *, requeue: bool) -> None:
@@ -253,6 +234,24 @@ class Settling:
             session.reject(held.tag, requeue=requeue)
             self._tell(held)
         self._freed(held)
+
+    def _return(self, held: Held) -> None:
+        """Have its queue put it back in its place; after a rest if it was to come later, for it comes at once."""
+        rest = held.disposal.delay.total_seconds() if isinstance(held.disposal, GiveBack) else 0.0
+        if not rest:
+            self._hand_back(held, requeue=True)
+            return
+        held.stage = Stage.DECIDED
+        held.refusals += 1
+        held.again = self._loop.later(rest, partial(self._return_rested, held))
+        self._freed(held)
+
+    def _return_rested(self, held: Held) -> None:
+        held.again = None
+        if self._has_queue(held):
+            self._hand_back(held, requeue=True)
+        elif held.is_ours:
+            self.go_on(held)
 
     def _tell(self, held: Held) -> None:
         if held.disposal is not None:

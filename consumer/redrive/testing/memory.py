@@ -1,6 +1,7 @@
 """The doors of a worker to a broker in memory: the real ones of `redrive.amqp`, without a broker behind them.
 
-What is unacknowledged when a channel ends comes back to the head of the queue, marked as redelivered.
+What is unacknowledged when a channel ends comes back to the head of the queue, marked as redelivered. A prefetch is
+that of one consumer: another on the same channel counts from none, whatever those before it have left unacknowledged.
 """
 
 from collections.abc import Callable
@@ -24,9 +25,20 @@ class MemorySession:
         self._vhost = vhost
         self._loop = loop
         self._next_tag = 1
+        self._oldest = 1  # of those that the consumer which is there now was given
         self.unacked: dict[int, Stored] = {}
         self.is_open = True
+        self.hold: list[Callable[[], None]] | None = None  # what waits for the end of a consumer
         self.refreshed: Callable[[], None] = lambda: None
+
+    @property
+    def counted(self) -> int:
+        """Say how many the consumer that is there now has not acknowledged."""
+        return sum(tag >= self._oldest for tag in self.unacked)
+
+    def begin(self) -> None:
+        """Have another consumer."""
+        self._oldest = self._next_tag
 
     def deliver(self, stored: Stored) -> Delivery:
         tag = self._next_tag
@@ -34,10 +46,25 @@ class MemorySession:
         self.unacked[tag] = stored
         return Delivery(tag, stored.exchange, stored.routing_key, stored.redelivered, stored.body, stored.properties)
 
+    def hold_back(self) -> None:
+        """Put off what is asked for, until the consumer has ended."""
+        self.hold = [] if self.hold is None else self.hold
+
+    def catch_up(self) -> None:
+        put_off, self.hold = self.hold or [], None
+        for call in put_off:
+            call()
+
     def ack(self, tag: int, *, multiple: bool) -> None:
-        self._take_out(tag, multiple=multiple)
+        if self.hold is not None:
+            self.hold.append(lambda: self.ack(tag, multiple=multiple))
+        else:
+            self._take_out(tag, multiple=multiple)
 
     def reject(self, tag: int, *, requeue: bool) -> None:
+        if self.hold is not None:
+            self.hold.append(lambda: self.reject(tag, requeue=requeue))
+            return
         for stored in self._take_out(tag, multiple=False):
             if requeue:
                 self._vhost.give_back([stored])
@@ -45,6 +72,9 @@ class MemorySession:
                 self._vhost.park(stored, "rejected")
 
     def barrier(self, call: Callable[[], None]) -> None:
+        if self.hold is not None:
+            self.hold.append(lambda: self.barrier(call))
+            return
         self._loop.soon(lambda: call() if self.is_open else None)
 
     def close(self) -> None:
@@ -77,6 +107,7 @@ class MemoryConsumer:
         self._taking: Taking | None = None
         self._prefetch = 0
         self._is_pumping = False
+        self._is_beginning = False
         self._allowance: int | None = None
         self.session: MemorySession | None = None
         self.is_paused = False
@@ -92,6 +123,7 @@ class MemoryConsumer:
         self.session = MemorySession(self._vhost, self._loop)
         self.session.refreshed = self._pump_soon
         if self._taking is not None and not self.is_paused:
+            self._is_beginning = False
             self._taking.consuming(self.session)
         self._pump_soon()
 
@@ -110,18 +142,23 @@ class MemoryConsumer:
         session, self.session = self.session, None
         if session is not None and self._taking is not None:
             session.forget(takes_back=takes_back)
+            session.catch_up()
             self._taking.cancelled(session)
 
     def pause(self, call: Callable[[], None]) -> None:
         self._pauses.append(call)
         self._vhost.is_in_doubt = True
+        if self.session is not None and not self.is_paused:
+            self.session.hold_back()
         self._end_later(TURNS_TO_PAUSE)
 
     def resume(self, *, prefetch: int) -> None:
+        self._is_beginning = bool(self._is_beginning or self.is_paused or self._pauses or prefetch != self._prefetch)
         self._pauses.clear()
         self._vhost.is_in_doubt = False
         self.is_paused = False
         self._prefetch = prefetch
+        self._catch_up()
         self._pump_soon()
 
     def allow(self, count: int | None) -> None:
@@ -142,8 +179,13 @@ class MemoryConsumer:
         if pauses:
             self._vhost.is_in_doubt = False
             self.is_paused = True
+            self._catch_up()
         for call in pauses:
             call()
+
+    def _catch_up(self) -> None:
+        if self.session is not None:
+            self.session.catch_up()
 
     def _pump_soon(self) -> None:
         if not self._is_pumping:
@@ -152,6 +194,7 @@ class MemoryConsumer:
 
     def _pump(self) -> None:
         self._is_pumping = False
+        self._begin()
         while self._taking is not None and self.session is not None and self._may_deliver(self.session):
             stored = self._vhost.take()
             if stored is None:
@@ -160,8 +203,14 @@ class MemoryConsumer:
                 self._allowance -= 1
             self._taking.delivered(self.session, self.session.deliver(stored))
 
+    def _begin(self) -> None:
+        if self._is_beginning and self._taking is not None and self.session is not None:
+            self._is_beginning = False
+            self.session.begin()
+            self._taking.consuming(self.session)
+
     def _may_deliver(self, session: MemorySession) -> bool:
-        return self._allowance != 0 and not self.is_paused and len(session.unacked) < self._prefetch
+        return self._allowance != 0 and not self.is_paused and session.counted < self._prefetch
 
 
 class MemoryPublisher:

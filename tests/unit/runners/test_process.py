@@ -133,7 +133,7 @@ def test_more_children_than_there_can_be_files_are_refused_in_one_sentence(files
     files(300, 400)
     with pytest.raises(HandlerError) as error, lay_bed(concurrency=100):
         pass
-    assert "worker.concurrency is too high: it needs 656 open files, and a process may have 400" in str(error.value)
+    assert "worker.concurrency is too high: it needs 856 open files, and a process may have 400" in str(error.value)
 
 
 def test_one_child_runs_jobs_in_the_order_in_which_they_came(tmp_path, monkeypatch):

@@ -1,13 +1,15 @@
 """A job whose time is over is ended for real: politely, then not; and nothing else is ended with it."""
 
 import os
+import resource
 import signal
 from collections import Counter
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from process_bed import is_alive, lay_bed, make_job
+from process_bed import descriptors, is_alive, lay_bed, make_job
 
 from redrive.outcome import Succeeded, TimedOut
 from redrive.runners import rounds, seat
@@ -179,3 +181,31 @@ def test_child_that_is_given_up_is_not_sent_the_same_job_again_in_its_last_momen
         os.kill(stopped, signal.SIGSTOP)
         assert bed.run("succeed") == [Succeeded()]
     assert had == [0]
+
+
+@contextmanager
+def no_more_files():
+    """Have this process open no file any more."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, descriptors())) + 1, limits[1]))
+        with suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+@pytest.mark.usefixtures("little_grace")
+def test_job_is_ended_though_the_worker_can_open_no_more_files():
+    with lay_bed(concurrency=2, timeout=HALF) as bed:
+        bed.loop.run_until(lambda: len(bed.pids()) == 2)
+        with no_more_files():
+            [job] = bed.submit("loop_whatever_comes")
+            bed.wait_for(job)
+        assert isinstance(bed.result_of(job), TimedOut)
+        assert bed.run("succeed") == [Succeeded()]

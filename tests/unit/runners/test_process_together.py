@@ -1,9 +1,11 @@
 """Jobs that take no time are sent to one child together, and none of them pays for another that does take time."""
 
+from datetime import timedelta
+
 import pytest
 from process_bed import lay_bed, make_job
 
-from redrive.outcome import Crashed, Succeeded
+from redrive.outcome import Crashed, Succeeded, TimedOut
 from redrive.runners import crew, rounds
 from redrive.runners.bell import Bell
 
@@ -107,7 +109,15 @@ def test_child_that_did_not_hear_its_bell_is_called_again(bed, monkeypatch):
     assert bed.run("succeed", within=10) == [Succeeded()]
 
 
-@pytest.mark.parametrize("spoil", ["hush_bells", "ring_bells"])
+@pytest.mark.parametrize("spoil", ["hush_bells", "ring_bells", "wait_for_bells"])
 def test_handler_that_plays_with_the_bells_harms_nobody(fast, spoil):
     for _ in range(5):
         assert fast.run(spoil, *["succeed"] * 20) == [Succeeded()] * 21
+
+
+def test_handler_that_has_its_bells_waited_for_holds_up_nobody_but_itself():
+    with lay_bed(concurrency=2, timeout=timedelta(seconds=1)) as bed:
+        spoiler, other = bed.submit("wait_for_bells_for_ever", "succeed")
+        bed.wait_for(spoiler, other, within=20)
+        assert bed.result_of(other) == Succeeded()
+        assert isinstance(bed.result_of(spoiler), TimedOut)

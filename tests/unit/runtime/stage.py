@@ -9,12 +9,14 @@ from redrive.outcome import Failed, Succeeded
 from redrive.properties import Properties
 from redrive.runners import Ended
 from redrive.runtime.core import Runtime
+from redrive.runtime.ports import Refusal
 from redrive.story import read_story
 from redrive.testing.memory import MemoryConsumer, MemoryPublisher, Stored, Vhost
 from redrive.testing.virtual_loop import VirtualLoop
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 FAILED = Failed("no answer", error_types=("shop.Late",))
+FULL = Refusal("the queue did not take it", kind="nacked")
 
 
 @dataclass
@@ -112,6 +114,22 @@ class Stage:
         self.publisher.send = lambda *_: None
         self.runner.submit = lambda *_: None
 
+    def refuse(self, exchange):
+        """Have the broker refuse what is sent to this exchange, and nothing else."""
+
+        def send(to, *rest):
+            if to == exchange:
+                self.loop.soon(lambda: rest[-1](FULL))
+            else:
+                MemoryPublisher.send(self.publisher, to, *rest)
+
+        self.publisher.send = send
+
+    def accept(self):
+        """Have the broker take everything again."""
+        self.vhost.refusing = None
+        self.publisher.__dict__.pop("send", None)
+
     def publish(self, *ids, redelivered=False, **headers):
         for name in ids:
             self.vhost.arrive(make_stored(name, redelivered=redelivered, **headers))
@@ -133,6 +151,18 @@ class Stage:
 
     def cancel(self, *, takes_back):
         self.consumer.cancel(takes_back=takes_back)
+        self.loop.settle()
+
+    def delete_queue(self):
+        """Have the broker end the consumer with its queue: what was delivered is nowhere but with the worker."""
+        session = self.consumer.session
+        self.cancel(takes_back=False)
+        return session
+
+    def lose(self, session):
+        """Have a channel go by which nothing came any more."""
+        session.is_open = False
+        self.runtime.lost(session, "the connection broke")
         self.loop.settle()
 
     def connect(self):

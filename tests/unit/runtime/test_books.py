@@ -9,6 +9,8 @@ from redrive.runtime.acks import Book
 class Broker:
     """Understands acknowledgements as RabbitMQ does."""
 
+    hold = None
+
     def __init__(self, count):
         self.unacked = set(range(1, count + 1))
         self.calls = 0
@@ -58,3 +60,18 @@ def test_what_ended_in_order_is_acknowledged_in_one_word():
     book.held = dict.fromkeys(range(41, 51))
     book.acknowledge()
     assert broker.calls == 1
+
+
+def test_what_the_session_holds_back_is_unheard_of_until_that_is_over():
+    broker = Broker(3)
+    book = Book(broker)
+    book.held = {3: "held"}
+    broker.hold = []
+    for tag in (1, 2):
+        book.done(tag, f"done {tag}")
+        book.acknowledge()
+    assert book.unheard == ["held", "done 1", "done 2"]
+    broker.hold = None
+    assert book.unheard == ["held"]
+    broker.hold = []  # another time
+    assert book.unheard == ["held"]

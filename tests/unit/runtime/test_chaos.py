@@ -5,23 +5,26 @@ from hypothesis import strategies as st
 from samples import worker_config
 
 from redrive.outcome import Crashed, Rejected, Snoozed, Succeeded
+from redrive.runtime.drain import Progress
 from redrive.runtime.ports import Refusal
 
 from .stage import FAILED, Stage
 
 RESULTS = (Succeeded(), FAILED, Snoozed(), Rejected("never"), Crashed("killed", alone=True), Crashed("?", alone=False))
 
-FAULTS = ("break", "cancel", "connect", "stall", "unstall", "refuse", "refuse for good", "accept", "kill", "drain")
+FAULTS = ("break", "cancel", "connect", "stall", "unstall", "refuse", "refuse letters", "refuse for good", "accept")
 
-actions = st.one_of(
-    st.tuples(st.just("publish"), st.integers(1, 6)),
-    st.tuples(st.just("publish redelivered"), st.just(1)),
-    st.tuples(st.just("publish suspect"), st.just(1)),
-    st.tuples(st.just("end"), st.integers(0, len(RESULTS) - 1)),
-    st.tuples(st.just("end one"), st.integers(0, len(RESULTS) - 1)),
-    st.tuples(st.just("advance"), st.sampled_from([0.005, 0.5, 3.0, 40.0])),
-    st.tuples(st.sampled_from(FAULTS), st.just(0)),
-)
+
+def actions(*faults):
+    return st.one_of(
+        st.tuples(st.just("publish"), st.integers(1, 6)),
+        st.tuples(st.just("publish redelivered"), st.just(1)),
+        st.tuples(st.just("publish suspect"), st.just(1)),
+        st.tuples(st.just("end"), st.integers(0, len(RESULTS) - 1)),
+        st.tuples(st.just("end one"), st.integers(0, len(RESULTS) - 1)),
+        st.tuples(st.just("advance"), st.sampled_from([0.005, 0.5, 3.0, 40.0])),
+        st.tuples(st.sampled_from([*FAULTS, *faults]), st.just(0)),
+    )
 
 
 class Ledger:
@@ -31,6 +34,7 @@ class Ledger:
         self.stage = Stage(worker_config(concurrency=3, tries=2))
         self.published = []
         self.done = set()
+        self.deleted = []  # the channels of queues that were
 
     def do(self, what, number):
         stage = self.stage
@@ -50,6 +54,12 @@ class Ledger:
                 stage.break_connection()
             case "cancel":
                 stage.cancel(takes_back=True)
+            case "delete" if stage.consumer.session is not None:
+                self.deleted.append(stage.delete_queue())
+            case "break deleted":
+                for session in self.deleted:
+                    stage.lose(session)
+                self.deleted.clear()
             case "connect" if stage.consumer.session is None:
                 stage.connect()
             case "stall":
@@ -58,10 +68,12 @@ class Ledger:
                 stage.publisher.connect()
             case "refuse":
                 stage.vhost.refusing = Refusal("no queue is bound for it")
+            case "refuse letters":
+                stage.refuse("redrive.dead")
             case "refuse for good":
                 stage.vhost.refusing = Refusal("too large", hopeless=True)
             case "accept":
-                stage.vhost.refusing = None
+                stage.accept()
             case "kill":
                 self._restart(stage.kill)
             case "drain":
@@ -71,14 +83,15 @@ class Ledger:
     def finish(self):
         """Mend everything, and let every handler succeed."""
         stage = self.stage
-        stage.vhost.refusing = None
+        stage.accept()
         stage.publisher.connect()
         if stage.consumer.session is None:
             stage.connect()
         for _ in range(2000):
             stage.succeed()
             stage.loop.advance(1)
-            if not (stage.waiting or stage.vhost.sleeping or stage.unacked or stage.runner.running):
+            is_left = stage.waiting or stage.vhost.sleeping or stage.unacked
+            if not is_left and stage.runtime.progress() == Progress(0, 0):
                 break
         self._note()
 
@@ -99,8 +112,18 @@ class Ledger:
 
 
 @settings(max_examples=300)
-@given(st.lists(actions, max_size=40))
+@given(st.lists(actions("kill", "drain"), max_size=40))
 def test_every_message_is_done_or_parked_whatever_happens(steps):
+    check(steps)
+
+
+@settings(max_examples=300)
+@given(st.lists(actions("delete", "break deleted"), max_size=40))
+def test_every_message_of_a_worker_that_lives_is_done_or_parked_though_its_queue_is_deleted(steps):
+    check(steps)
+
+
+def check(steps):
     ledger = Ledger()
     for step in steps:
         ledger.do(*step)

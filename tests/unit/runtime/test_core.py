@@ -207,6 +207,21 @@ def test_acknowledgement_that_broke_with_the_connection_is_made_up_for(stage):
     assert [name for name, *_ in stage.runner.began] == ["a", "b"]
 
 
+def test_acknowledgement_that_was_held_back_when_the_connection_broke_is_made_up_for(stage):
+    stage.publish("a", "b")
+    stage.vhost.arrive(make_stored("odd", redrive_suspect=True))
+    while stage.consumer.session.hold is None:
+        stage.loop.turn()
+    stage.runner.end(Succeeded(), "a")
+    stage.runtime.flush()
+    stage.break_connection()
+    stage.connect()
+    for _ in range(4):
+        stage.succeed()
+        stage.loop.advance(3)
+    assert [name for name, *_ in stage.runner.began] == ["a", "b", "odd"]
+
+
 def test_equal_ids_with_other_bodies_are_other_messages(stage):
     stage.publish("a")
     stage.break_connection()
@@ -506,8 +521,9 @@ def test_suspect_that_the_broker_takes_back_when_it_was_just_acknowledged_did_no
     else:
         stage.break_connection()
     stage.connect()
-    assert (stage.unacked, stage.waiting, stage.vhost.sleeping) == ([], [], 0)
-    assert len(stage.runner.began) == 1
+    stage.succeed("odd")
+    assert (stage.dead, stage.unacked, stage.waiting, stage.vhost.sleeping) == ([], [], [], 0)
+    assert [alone for _, _, alone, _ in stage.runner.began] == [True, True]
 
 
 @pytest.mark.parametrize("fault", ["cancel", "break"])
@@ -602,7 +618,7 @@ def test_suspect_does_not_begin_while_another_cannot_be_sent_away(stage):
     assert stage.runner.running_ids() == []
     stage.vhost.refusing = None
     stage.loop.advance(31)
-    assert stage.runner.running_ids() == ["odd"]
+    assert stage.runner.began[-1][2:] == (True, ("odder",))
 
 
 @pytest.mark.parametrize("moment", range(12))

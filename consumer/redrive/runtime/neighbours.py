@@ -1,0 +1,43 @@
+"""What is beside a suspect in this worker: what runs, what is on its way, and other suspects."""
+
+from datetime import timedelta
+
+from redrive.runtime.gate import Gate
+from redrive.runtime.held import Held
+from redrive.runtime.settling import Settling
+from redrive.runtime.tries import Tries
+from redrive.settle import GiveBack
+
+# When a suspect comes again that could not run beside another, of which nobody knows how long it stays.
+LATER = timedelta(seconds=5)
+
+
+class Neighbours:
+    """The `Surroundings` of `redrive.runtime.isolation`. No delay may be longer than `max_delay`."""
+
+    def __init__(self, tries: Tries, settling: Settling, gate: Gate, *, max_delay: timedelta) -> None:
+        self._tries = tries
+        self._settling = settling
+        self._gate = gate
+        self._later = min(LATER, max_delay)
+
+    @property
+    def are_working(self) -> bool:
+        """Say whether anything is in flight."""
+        return self._tries.running > 0 or self._settling.sending > 0
+
+    def is_busy(self, suspect: Held) -> bool:
+        return self.are_working or self._settling.hands.holds_other_suspects(suspect)
+
+    def is_hindered(self, suspect: Held) -> bool:
+        return self._settling.hands.hinders(suspect)
+
+    def give_back(self, held: Held) -> None:
+        self._gate.send_round(held, GiveBack(self._later))
+
+    def flush(self) -> None:
+        self._settling.flush()
+
+    def run_alone(self, held: Held) -> None:
+        held.alone = True
+        self._tries.submit([held])
