@@ -1,5 +1,6 @@
 """All that is in a worker's hands: by the session that it came by, and what no delivery is left of."""
 
+from collections.abc import Iterator
 from itertools import chain
 
 from redrive.runtime.acks import Book
@@ -25,10 +26,14 @@ class Hands:
         return sum(len(book.held) + book.pending for book in list(self.books.values()))
 
     @property
+    def every(self) -> Iterator[Held]:
+        """Go through all that we hold."""
+        return chain(self.adrift, *(book.held.values() for book in self.books.values()))
+
+    @property
     def kept(self) -> list[Held]:
         """List what the broker has refused and we keep, also while it is tried again."""
-        every = chain(self.adrift, *(book.held.values() for book in self.books.values()))
-        return [held for held in every if held.refusals]
+        return [held for held in self.every if held.refusals]
 
     @property
     def present(self) -> list[Held]:
@@ -61,13 +66,4 @@ class Hands:
         return book.unheard if book else []
 
     def holds_other_suspects(self, suspect: Held) -> bool:
-        every = (held for book in self.books.values() for held in book.held.values())
-        return any(held.message.story.suspect and held is not suspect for held in every)
-
-    def hinders(self, suspect: Held) -> bool:
-        """Say whether we keep, for as long as the broker refuses it, what must not go down with a suspect.
-
-        If that killed us, another suspect would be accused too, and what nobody else has would be gone.
-        """
-        kept = (held for held in self.kept if held is not suspect)
-        return any(held.message.story.suspect or held.is_adrift for held in kept)
+        return any(held.message.story.suspect and held is not suspect for held in self.every)

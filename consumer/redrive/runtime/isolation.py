@@ -126,7 +126,7 @@ class Isolation:
 
     def _sure(self, held: Held) -> None:
         if held is self._suspect and self._state is _State.MAKING_SURE:
-            if self._surroundings.is_busy(held):
+            if self._surroundings.is_busy(held) or self._surroundings.is_hindered(held):
                 self._state = _State.EMPTYING
                 self.look()
                 return

@@ -30,7 +30,17 @@ class Neighbours:
         return self.are_working or self._settling.hands.holds_other_suspects(suspect)
 
     def is_hindered(self, suspect: Held) -> bool:
-        return self._settling.hands.hinders(suspect)
+        """Say whether we hold what must not go down with a suspect.
+
+        If that killed us, what nobody else may have would be gone, and another suspect, which stays for as long as the
+        broker refuses it, would be accused too.
+        """
+        others = (held for held in self._settling.hands.every if held is not suspect)
+        return any(self._must_last(held) for held in others)
+
+    def _must_last(self, held: Held) -> bool:
+        is_kept_suspect = held.refusals > 0 and held.message.story.suspect
+        return is_kept_suspect or not self._settling.has_queue(held)
 
     def give_back(self, held: Held) -> None:
         self._gate.send_round(held, GiveBack(self._later))

@@ -156,7 +156,7 @@ class Settling:
             self._let_go(held)
             return
         held.planned_at = self._clock()
-        at = Circumstances(held.planned_at, self._pod, self._publisher.frame_max, has_queue=self._has_queue(held))
+        at = Circumstances(held.planned_at, self._pod, self._publisher.frame_max, has_queue=self.has_queue(held))
         plan = plan_settlement(self._config, held.message, disposal, at)
         held.disposal = plan.instead or disposal
         match plan:
@@ -174,7 +174,7 @@ class Settling:
             case _:
                 assert_never(plan)
 
-    def _has_queue(self, held: Held) -> bool:
+    def has_queue(self, held: Held) -> bool:
         """Say whether its queue is there to take it back."""
         return held.book is not None and held.book.session not in self._retired
 
@@ -186,7 +186,7 @@ class Settling:
         held.stage = Stage.DECIDED
         held.refusals += 1
         self._witness.refused(held, refusal)
-        if refusal.hopeless and self._config.queue_parks and self._has_queue(held):
+        if refusal.hopeless and self._config.queue_parks and self.has_queue(held):
             self._give_up(held, refusal)
         else:
             held.again = self._loop.later(self._pause(held.refusals), partial(self._try_again, held))
@@ -248,7 +248,7 @@ class Settling:
 
     def _return_rested(self, held: Held) -> None:
         held.again = None
-        if self._has_queue(held):
+        if self.has_queue(held):
             self._hand_back(held, requeue=True)
         elif held.is_ours:
             self.go_on(held)

@@ -90,9 +90,12 @@ def test_suspect_that_the_broker_took_back_after_all_is_not_accused_when_it_come
     assert all(alone for name, _, alone, _ in stage.runner.began if name == "odd")
 
 
-def test_no_suspect_runs_while_the_broker_refuses_what_only_the_worker_has(stage):
+@pytest.mark.parametrize("loses_channel", [True, False])
+def test_no_suspect_runs_while_the_broker_refuses_what_only_the_worker_has(stage, loses_channel):
     stage.publish("a")
-    stage.lose(stage.delete_queue())
+    session = stage.delete_queue()
+    if loses_channel:
+        stage.lose(session)
     stage.refuse("redrive.dead")
     stage.end(Rejected("never"), "a")
     stage.connect()
@@ -104,6 +107,19 @@ def test_no_suspect_runs_while_the_broker_refuses_what_only_the_worker_has(stage
     stage.accept()
     stage.loop.advance(40)
     assert ([name for name, _ in stage.dead], stage.runner.running_ids()) == (["a"], ["odd"])
+
+
+def test_no_suspect_runs_beside_what_waits_and_only_the_worker_has(stage):
+    stage.publish("a", "b", "c")
+    assert stage.runner.running_ids() == ["a", "b"]
+    stage.delete_queue()
+    stage.connect()
+    stage.publish("odd", redrive_suspect=True)
+    stage.succeed("a", "b")
+    assert stage.runner.running_ids() == ["c"]
+    stage.succeed("c")
+    stage.loop.advance(10)
+    assert stage.runner.running_ids() == ["odd"]
 
 
 def test_suspects_do_not_run_round_while_one_runs_that_came_to_empty_hands_and_lost_its_queue(stage):
