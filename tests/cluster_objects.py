@@ -33,6 +33,13 @@ def consumer_body(name="orders", *, secret="rabbitmq", connection=None, vhost="/
     }
 
 
+def arrived(**more):
+    """A consumer of which all is ready where its spec says."""
+    ready = {"type": "TopologyReady", "status": "True", "reason": "Provisioned", "message": "all is there"}
+    conditions = [{**ready, "observedGeneration": 2, "lastTransitionTime": NOON}]
+    return {**consumer_body(generation=2, **more), "status": {"conditions": conditions}}
+
+
 def consumer_entry(name="orders", **more):
     return read_entry(consumer_body(name, **more))
 

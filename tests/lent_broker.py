@@ -38,6 +38,7 @@ class LentBroker:
         self.cluster = cluster
         self.tags = frozenset({"administrator"})
         self.fails = None
+        self.fails_to_delete = None  # users
 
     def have_user(self, address="shop/orders", vhost="/", *, queue="orders"):
         """Have a user as the operator makes it; give its name."""
@@ -105,6 +106,8 @@ class Door:
 
     def delete_user(self, name):
         self._answer()
+        if self._broker.fails_to_delete is not None:
+            raise self._broker.fails_to_delete
         self._broker.passwords.pop(name, None)
         for vhost, grant in list(self._broker.grants):
             if name in (getattr(grant, "user", None), getattr(grant, "name", None)):

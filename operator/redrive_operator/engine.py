@@ -221,10 +221,11 @@ class Engine(Generic[D]):
         with self._changed:
             while not self._stopping:
                 now = self._clock()
+                may_try = slow or self._count_trials() < self._most_trials
                 ours = [
                     (plan.next_at(), desk, plan)
                     for desk, plan in self._plans.items()
-                    if not plan.running and self._is_for(plan, slow)
+                    if not plan.running and self._is_for(plan, slow, may_try)
                 ]
                 first = min(ours, key=lambda each: each[0], default=None)
                 if first is not None and first[0] <= now:
@@ -234,11 +235,11 @@ class Engine(Generic[D]):
                 self._changed.wait(1.0 if first is None else min(1.0, first[0] - now))
             return None
 
-    def _is_for(self, plan: Plan, slow: bool) -> bool:
-        """Say whether a desk that waits may be taken by a thread of this lane."""
+    def _is_for(self, plan: Plan, slow: bool, may_try: bool) -> bool:
+        """Say whether a desk that waits may be taken by a thread of this lane, which may try a new one or not."""
         if plan.tried or plan.slow or math.isinf(self._slow):
             return plan.slow == slow
-        return slow or self._count_trials() < self._most_trials
+        return may_try
 
     def _count_trials(self) -> int:
         """Count the quick threads that are with a desk of which nobody knows yet whether it is quick."""

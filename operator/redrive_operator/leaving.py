@@ -71,7 +71,7 @@ class Leaving:
         lent = now.access is not None and now.access.connection is not None
         if lent and not self._tools.tending.stop(entry.subject):
             return _WORKERS  # they need their user to finish
-        self._revoke(entry, consumer, now.access, now.problem)
+        self._revoke(entry, consumer, now.access, None if _has_no_vhost(now) else now.problem)
         kept = f"the queue {consumer.queue.name!r} and its dead letters were left as they are"
         self.release(entry, EventReason.QUEUES_RETAINED, kept)
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from redrive.access import address_of_user
 from redrive.ladder import address_of, object_of
 from redrive_operator.admission import shuts_out
+from redrive_operator.reasons import ConditionType
 from redrive_operator.registry import ConnectionEntry, Entry
 from redrive_operator.subject import Key
 
@@ -85,6 +86,7 @@ def may_have_user(consumer: Entry | None, vhost: str, ways: Ways) -> bool:
     desk = consumer.desk
     if desk is None:
         return bool(admitting)
-    if desk.mode != "Connection" or desk.vhost != vhost:
-        return False
-    return desk.name in admitting if ways.know(desk.name) else bool(admitting)
+    if desk.mode == "Connection" and desk.vhost == vhost and desk.name not in ways.elsewhere:
+        return desk.name in admitting if ways.know(desk.name) else bool(admitting)
+    # It has moved. Until it was seen to arrive, its workers are those of before.
+    return bool(admitting) and not consumer.subject.was_found(ConditionType.TOPOLOGY_READY)

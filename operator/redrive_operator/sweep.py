@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from redrive.errors import BrokerError
+from redrive.errors import AccessRefused, BrokerError
 from redrive.granting import revoke_access
 from redrive.management import Management
 from redrive.ownership import Whose, whose
@@ -21,13 +21,14 @@ from redrive_operator.kube import CONSUMERS
 from redrive_operator.registry import read_entry
 from redrive_operator.strays import Stray, Ways, find_strays, find_ways, has_unread_users, may_have_user
 from redrive_operator.tools import Tools
+from redrive_operator.worker_pod import grace_seconds
 
 LOGGER = logging.getLogger(__name__)
 
 # Every permission of the broker is listed for this.
 LOOK_SECONDS = 30.0
 
-# A vhost that is not ours is not asked again for so long, nor one where something went wrong.
+# A vhost that is not ours is not asked again for so long, nor one where we may not delete anybody.
 SPARE_SECONDS = 300.0
 
 # Deleted at once; the connections of the whole broker are listed for each.
@@ -80,7 +81,7 @@ class Sweep:
         consumers = self._tools.registry.consumers()
         self._note(find_strays(permitted, consumers, ways), now)
         self._unread = has_unread_users(permitted, consumers, ways)
-        ripe = [stray for stray, since in self._since.items() if now - since >= PATIENCE_SECONDS][:MOST]
+        ripe = [stray for stray, since in self._since.items() if now - since >= self._patience(stray)][:MOST]
         for vhost in sorted({stray.vhost for stray in ripe}):
             self._clear(vhost, [stray for stray in ripe if stray.vhost == vhost], access, ways)
 
@@ -92,10 +93,15 @@ class Sweep:
         """Say whether every object is seen that may have a user of such a name."""
         return not self._tools.settings.watch_namespaces and self._tools.settings.identity is None
 
+    def _patience(self, stray: Stray) -> float:
+        """Say how long a user may have no consumer: pods of one that has moved may need theirs to finish."""
+        entry = self._tools.registry.get(stray.key)
+        consumer = entry.consumer if entry is not None else None
+        worker = consumer.worker if consumer is not None else None
+        return PATIENCE_SECONDS + (grace_seconds(consumer, worker) if consumer and worker else 0)
+
     def _clear(self, vhost: str, ripe: Sequence[Stray], access: Access, ways: Ways) -> None:
-        """Delete these users of a vhost, if it is ours."""
-        for stray in ripe:
-            del self._since[stray]
+        """Delete these users of a vhost, if it is ours; what fails is tried again, unless we may not."""
         management = replace(access, amqp=replace(access.amqp, vhost=vhost)).manage()
         try:
             if management is None or whose(management.read_exchange(OWNER), self._tools.owner) is not Whose.OURS:
@@ -105,12 +111,15 @@ class Sweep:
                 if not self._lives(stray, ways):
                     revoke_access(stray.address, vhost=vhost, management=management)
                     LOGGER.warning("the broker user of %s in vhost %s had no consumer: deleted", stray.key, vhost)
+                del self._since[stray]
         except BrokerError as error:
             LOGGER.warning("users of vhost %s that nobody has any more cannot be deleted: %s", vhost, error)
-            self._spare(vhost)
+            if isinstance(error, AccessRefused):
+                self._spare(vhost)
 
     def _spare(self, vhost: str) -> None:
         self._spared[vhost] = self._tools.clock() + SPARE_SECONDS
+        self._since = {stray: since for stray, since in self._since.items() if stray.vhost != vhost}
 
     def _lives(self, stray: Stray, ways: Ways) -> bool:
         """Ask the API server, and not what is remembered, whether there is a consumer that may have this user."""

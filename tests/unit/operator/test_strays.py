@@ -1,12 +1,13 @@
 """Which broker users nobody has any more: those that a living consumer may have are never among them."""
 
 import pytest
-from cluster_objects import connection_entry, consumer_entry
+from cluster_objects import arrived, connection_entry, consumer_entry
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redrive.access import address_of_user, user_name
 from redrive.ladder import address_of, object_of
+from redrive_operator.registry import read_entry
 from redrive_operator.strays import Stray, Ways, find_strays, find_ways
 
 ORDERS = Stray("shop/orders", "/")
@@ -43,6 +44,11 @@ MAY_HAVE_IT = {
         {"connections": [connection_entry("main"), connection_entry("other")]},
     ),
     "names a connection that is gone": (consumer_entry(connection="gone"), {}),
+    "has moved to credentials of its own, and was not seen to arrive": (consumer_entry(secret="mine"), {}),
+    "has moved to another broker, and was not seen to arrive": (
+        consumer_entry(connection="other"),
+        {"elsewhere": ["other"]},
+    ),
     "cannot be read": (unreadable(), {}),
     "cannot be read and is being deleted": (unreadable(**GOING, **HELD), {}),
     "binds an exchange that is not allowed": (
@@ -55,8 +61,8 @@ MAY_HAVE_IT = {
     ),
 }
 HAS_IT_NO_MORE = {
-    "has credentials of its own now": (consumer_entry(secret="mine"), {}),
-    "is in another vhost now": (consumer_entry(connection="main", vhost="shop"), {}),
+    "has credentials of its own now": (read_entry(arrived(secret="mine")), {}),
+    "is in another vhost now": (read_entry(arrived(connection="main", vhost="shop")), {}),
     "was let go, and somebody else holds it": (consumer_entry(connection="main", finalizers=["a.b/c"], **GOING), {}),
     "is shut out": (consumer_entry(connection="main"), {"connections": [connection_entry("main", spec=SHUT)]}),
     "cannot be read and is shut out": (unreadable(), {"connections": [connection_entry("main", spec=SHUT)]}),
@@ -64,7 +70,11 @@ HAS_IT_NO_MORE = {
         consumer_entry(connection="gone"),
         {"connections": [connection_entry("main", spec=SHUT)]},
     ),
-    "uses a connection to another broker": (consumer_entry(connection="other"), {"elsewhere": ["other"]}),
+    "uses a connection to another broker": (read_entry(arrived(connection="other")), {"elsewhere": ["other"]}),
+    "has not arrived at its own credentials, and is shut out": (
+        consumer_entry(secret="mine"),
+        {"connections": [connection_entry("main", spec=SHUT)]},
+    ),
     "has a name that is nearly the same": (consumer_entry("orders2", connection="main"), {}),
 }
 

@@ -1,10 +1,10 @@
 """Users that no consumer has any more: deleted after a while, in a vhost that is ours, when the cluster agrees."""
 
 import pytest
-from cluster_objects import connection_entry, consumer_body
+from cluster_objects import arrived, connection_entry, consumer_body
 from lent_broker import THEM, US, LentBroker, lent_tools
 
-from redrive.errors import Unreachable
+from redrive.errors import AccessRefused, BrokerError, Unreachable
 from redrive_operator.registry import read_entry
 from redrive_operator.sweep import LOOK_SECONDS, MOST, PATIENCE_SECONDS, SPARE_SECONDS, Sweep
 
@@ -46,9 +46,20 @@ def test_user_of_a_living_consumer_stays_for_ever(broker):
     assert broker.touched == []
 
 
-def test_user_of_a_consumer_that_moved_to_credentials_of_its_own_is_deleted(broker):
-    Sweeping(broker, lent_tools(consumer_body(secret="mine"))).go_on()
+WORKER = {"worker": {"image": "i", "timeout": "10m", "python": {"handler": "a:b"}}}
+
+
+def test_user_of_a_consumer_that_moved_is_deleted_when_its_old_pods_have_had_their_time(broker):
+    sweeping = Sweeping(broker, lent_tools(arrived(secret="mine", spec=WORKER)))
+    sweeping.go_on(600)
+    assert broker.touched == []
+    sweeping.go_on(PATIENCE_SECONDS + 120)
     assert broker.users == set()
+
+
+def test_user_of_a_consumer_that_did_not_arrive_where_it_moved_to_stays(broker):
+    Sweeping(broker, lent_tools(consumer_body(secret="mine", spec=WORKER))).go_on(3600)
+    assert broker.touched == []
 
 
 def test_user_is_not_deleted_at_first_sight(broker):
@@ -119,7 +130,7 @@ def test_nothing_is_swept_where_others_may_have_users_that_are_not_seen(broker, 
 )
 def test_user_of_who_uses_another_connection_stays_unless_that_leads_elsewhere(broker, clusters, stays):
     connections = [connection_entry("main"), connection_entry("other")]
-    tools = lent_tools(consumer_body(connection="other"), connections=connections)
+    tools = lent_tools(arrived(connection="other"), connections=connections)
     tools.clusters.update(clusters)
     Sweeping(broker, tools).go_on()
     assert (broker.touched == []) is stays
@@ -148,3 +159,21 @@ def test_broker_that_fails_holds_nobody_up_and_is_swept_when_it_answers(broker):
     broker.fails = None
     sweeping.go_on()
     assert broker.users == set()
+
+
+def test_stray_that_could_not_be_deleted_is_waited_for_and_tried_again(broker):
+    sweeping = Sweeping(broker, lent_tools())
+    sweeping.go_on(PATIENCE_SECONDS - LOOK_SECONDS)
+    broker.fails_to_delete = BrokerError("internal error")
+    sweeping.go_on()
+    assert (sweeping.sweep.waits, len(broker.users)) == (True, 1)
+    broker.fails_to_delete = None
+    sweeping.go_on()
+    assert (sweeping.sweep.waits, broker.users) == (False, set())
+
+
+def test_stray_that_may_not_be_deleted_holds_nobody_up(broker):
+    sweeping = Sweeping(broker, lent_tools())
+    broker.fails_to_delete = AccessRefused("not an administrator")
+    sweeping.go_on()
+    assert not sweeping.sweep.waits
