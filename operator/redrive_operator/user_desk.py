@@ -67,12 +67,26 @@ class UserDesk:
         try:
             if is_anothers(management, self._tools.owner):
                 return
-            for entry, consumer in todo:
-                revoke_access(consumer.address, vhost=consumer.broker.vhost, management=management)
+            accounts = management.read_accounts()
+        except AccessRefused as error:
+            LOGGER.warning("users that nobody may have any more cannot be looked for: %s", error)
+            return
+        for entry, consumer in todo:
+            user = user_name(consumer.address, consumer.broker.vhost)
+            if user not in accounts or self._take_from(consumer, management):
                 self._revoked.add(entry.subject.uid)
                 self._known.pop(entry.key, None)
-        except AccessRefused as error:
-            LOGGER.warning("users that nobody may have any more cannot be deleted: %s", error)
+
+    def _take_from(self, consumer: Consumer, management: Management) -> bool:
+        """Delete one consumer's user, and say whether that could be done: if not, others' are deleted all the same."""
+        try:
+            revoke_access(consumer.address, vhost=consumer.broker.vhost, management=management)
+        except Unreachable:
+            raise
+        except BrokerError as error:
+            LOGGER.warning("the user of %s, which may have none, cannot be deleted: %s", consumer.address, error)
+            return False
+        return True
 
     def forget(self, key: Key) -> None:
         self._known.pop(key, None)

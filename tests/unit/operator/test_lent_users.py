@@ -4,7 +4,7 @@ import pytest
 from cluster_objects import connection_entry, consumer_body
 from lent_broker import GOING, HELD, THEM, LentBroker, LentDesk, lent_tools
 
-from redrive.errors import Unreachable
+from redrive.errors import BrokerError, Unreachable
 from redrive_operator.care import Care, must_not_run
 from redrive_operator.leaving import Circumstances, Leaving
 from redrive_operator.observation import Problem, TopologySeen, WorkersSeen
@@ -12,6 +12,7 @@ from redrive_operator.reasons import BrokerReason, TopologyReason
 
 POLICIES = ("Retain", "Delete", "DeleteIfEmpty")
 NOT_LENT = [{"exchange": "not.allowed"}]
+SHUT = connection_entry(spec={"allowedNamespaces": ["bills"]})
 
 
 def orders(name="orders", *, spec=None, state=HELD, uid=None, **more):
@@ -47,7 +48,7 @@ def test_user_goes_with_a_consumer_whose_queue_became_anothers(policy):
     assert broker.users == set()
 
 
-@pytest.mark.parametrize("policy", POLICIES[1:])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_user_goes_with_a_consumer_whose_vhost_is_gone(policy):
     broker = LentBroker()
     broker.have_user()
@@ -81,8 +82,24 @@ def test_consumer_whose_queue_was_made_anew_by_somebody_else_loses_its_user():
 def test_consumer_whose_namespace_is_shut_out_loses_its_user():
     broker = LentBroker()
     broker.have_user()
-    shut = connection_entry(spec={"allowedNamespaces": ["bills"]})
-    LentDesk(lent_tools(orders()), broker.access(shut)).see()
+    LentDesk(lent_tools(orders()), broker.access(SHUT)).see()
+    assert broker.users == set()
+
+
+def test_broker_is_troubled_for_no_user_that_does_not_exist():
+    broker = LentBroker()
+    LentDesk(lent_tools(orders()), broker.access(SHUT)).see()
+    assert (broker.touched, broker.users) == ([], set())
+
+
+def test_user_that_cannot_be_deleted_keeps_nobody_from_their_turn():
+    broker = LentBroker()
+    broker.have_user()
+    broker.fails_to_delete = BrokerError("internal error")
+    desk = LentDesk(lent_tools(orders()), broker.access(SHUT))
+    desk.see()
+    broker.fails_to_delete = None
+    desk.see()
     assert broker.users == set()
 
 
