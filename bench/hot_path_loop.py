@@ -55,6 +55,8 @@ class TurningLoop:
 class EndlessQueue:
     """A consumer, and its only session: hands out copies of one delivery, with tags that rise."""
 
+    hold: object = None  # it never holds anything back
+
     def __init__(self, delivery: Delivery) -> None:
         self._taking: Taking | None = None
         self._delivery = delivery
