@@ -28,7 +28,7 @@ MOST_STEPS = 30_000
 # Answers are remembered, since every turn asks for the same. Together these bound what strangers' patterns can fill.
 LONGEST = 2048
 PATTERNS = 256
-ANSWERS = 16_384
+ANSWERS = 65_536  # two queues of each of a thousand consumers, with thirty policies
 
 
 def matches(pattern: str, name: str) -> bool | None:
