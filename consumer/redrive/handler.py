@@ -50,7 +50,7 @@ class Handler:
     parse: Parse
     takes_message: bool
     is_async: bool
-    model: type[pydantic.BaseModel] | None = None  # of its body
+    model: "type[pydantic.BaseModel] | None" = None  # of its body
 
 
 def load_handler(name: str) -> Handler:
@@ -250,9 +250,11 @@ def _kind_of(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in an an
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _model_of(annotation: Any) -> type[pydantic.BaseModel] | None:  # noqa: ANN401
+def _model_of(annotation: Any) -> "type[pydantic.BaseModel] | None":  # noqa: ANN401
     kind = _kind_of(annotation)
-    return kind if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel) else None
+    if not isinstance(kind, type) or kind in (bytes, str, dict, inspect.Parameter.empty):
+        return None
+    return kind if issubclass(kind, pydantic.BaseModel) else None
 
 
 def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401

@@ -2,6 +2,8 @@
 
 Where a fault is, is told in words of the model alone. Keys of a table, and fields that should not be there, are the
 body's. So are parts of some of pydantic's sentences.
+
+Pydantic reads its models' part when that is first asked for, which takes memory: only who has a model asks for it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ _HIDDEN = "#"
 _OF_ANY = frozenset({"[key]", "__root__"})
 
 
-def list_faults(error: pydantic.ValidationError, model: type[pydantic.BaseModel] | None) -> str:
+def list_faults(error: pydantic.ValidationError, model: "type[pydantic.BaseModel] | None") -> str:
     """Say what is wrong with which field, and not what was there: values would also tell equal faults apart."""
     if error.error_count() > MOST_FAULTS:
         return f"the body has more than {MOST_FAULTS} faults as {error.title}"
@@ -35,7 +37,7 @@ def list_faults(error: pydantic.ValidationError, model: type[pydantic.BaseModel]
 
 
 @cache
-def _list_words(model: type[pydantic.BaseModel]) -> frozenset[str]:
+def _list_words(model: "type[pydantic.BaseModel]") -> frozenset[str]:
     """List every word that the model's author has written: names of fields, aliases, tags, types."""
     try:
         return frozenset(_walk(model.__pydantic_core_schema__)) | _OF_ANY

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import types
 from contextlib import closing
 from datetime import timedelta
@@ -271,3 +273,10 @@ def test_function_that_returns_something_to_await_has_it_awaited(load):
     assert run_handler(load(lambda body: old_style()), deliver()) == Succeeded()
     assert run_handler(load(lambda body: new_style()), deliver()) == Succeeded()
     assert awaited == ["old style", "new style"]
+
+
+def test_who_has_no_model_does_without_the_memory_that_models_take():
+    load = "import sys, redrive.worker; from redrive.handler import load_handler; load_handler('os.path:basename')"
+    code = f"{load}; print('pydantic.main' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "False", done.stderr
