@@ -20,6 +20,14 @@ def wait_for_others(stage):
     assert stage.runner.running_ids() == ["a", "b"]
 
 
+def lose_queue_and_channel(stage):
+    """Have the queue deleted and the connection break, before anything else happens."""
+    session = stage.consumer.session
+    stage.consumer.cancel(takes_back=False)
+    session.is_open = False
+    stage.runtime.lost(session, "the connection broke")
+
+
 def assert_each_is_done(stage, *names):
     for _ in range(5):
         stage.loop.advance(31)
@@ -41,10 +49,7 @@ def test_suspect_of_a_deleted_queue_is_not_lost_with_its_channel_at_any_moment(s
     stage.vhost.arrive(make_stored("odd", redrive_suspect=True))
     for _ in range(turns):
         stage.loop.turn()
-    session = stage.consumer.session
-    stage.consumer.cancel(takes_back=False)
-    session.is_open = False
-    stage.runtime.lost(session, "the connection broke")
+    lose_queue_and_channel(stage)
     stage.loop.settle()
     stage.connect()
     assert_each_is_done(stage, "odd")
@@ -65,10 +70,7 @@ def test_suspect_of_a_deleted_queue_is_sent_on_once_by_a_worker_that_stops(stage
     stage.vhost.arrive(make_stored("odd", redrive_suspect=True))
     for _ in range(3):  # it is delivered, and the pause is not agreed to yet
         stage.loop.turn()
-    session = stage.consumer.session
-    stage.consumer.cancel(takes_back=False)
-    session.is_open = False
-    stage.runtime.lost(session, "the connection broke")
+    lose_queue_and_channel(stage)
     stage.runtime.drain()
     stage.loop.settle()
     stage.succeed("a")
