@@ -6,7 +6,8 @@ on a table some hundreds deep. It does so while taking a delivery, which ends th
 to the next one: one message could stop every worker for ever. What cannot be read here is left out or kept as bytes.
 
 A message that was retried has an array in its headers, in which the broker tells where it slept. For all that slept in
-one queue until the same second it is the same, byte for byte: so a few small parts are known by their bytes.
+one queue until the same second it is the same, byte for byte: so a few small parts are known by their bytes, and whole
+tables by their shape (`table_shapes`).
 """
 
 import struct
@@ -15,14 +16,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 
+from redrive.table_shapes import Shapes, Table
+
 # Tables in tables; deeper ones stay bytes. What republishes takes no more than that anyway.
 DEEPEST = 64
 
 # Tables and arrays of a table that are known by their bytes: how many, and how long they may be.
 MOST_KNOWN = 64
 LONGEST_KNOWN = 512
-
-Table = dict[str | bytes, object]
 
 _NUMBERS = {
     b"b": struct.Struct(">b"),
@@ -47,8 +48,10 @@ _DECIMAL = struct.Struct(">Bi")
 def decode_table(encoded: bytes, offset: int) -> tuple[Table, int]:
     """Read a table at `offset`; return it, and where it ends."""
     start, end = _extent(encoded, offset)
-    table: Table = {}
-    _read_parts(encoded, (table, start, end, 1))
+    table = _shapes.read(encoded, start, end)
+    if table is None:
+        table = {}
+        _read_parts(encoded, (table, start, end, 1))
     return table, end
 
 
@@ -119,7 +122,7 @@ def _open_part(encoded: bytes, offset: int, depth: int, todo: list[_Part], table
     if depth >= DEEPEST:
         return encoded[start:end], end
     if depth == 1 and end - start <= LONGEST_KNOWN:
-        return _copy(_read_known(encoded[start:end], table)), end
+        return _read_copy(encoded[start:end], table), end
     inner: Table | list[object] = {} if table else []
     todo.append((inner, start, end, depth + 1))
     return inner, end
@@ -140,6 +143,13 @@ def _copy(value: object) -> object:
     if isinstance(value, list):
         return [_copy(inner) if type(inner) in _PARTS else inner for inner in value]
     return value
+
+
+def _read_copy(encoded: bytes, table: bool) -> object:
+    return _copy(_read_known(encoded, table))
+
+
+_shapes = Shapes(_read_copy, longest_part=LONGEST_KNOWN)
 
 
 def _text(encoded: bytes, offset: int) -> tuple[str | bytes, int]:

@@ -15,6 +15,7 @@ could not route would stay in its rung's dead-letter worker, which has few place
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 
 from redrive.elements import Binding, Element, Exchange, Queue, freeze
 from redrive.errors import RedriveError
@@ -109,9 +110,14 @@ def places_for(max_delay: timedelta) -> int:
 
 
 def routing_key(delay: timedelta, address: str) -> str:
-    units = count_units(delay)
+    return _write_key(count_units(delay), address)
+
+
+@lru_cache(maxsize=1024)
+def _write_key(units: int, address: str) -> str:
+    """Write the key of a delay in units, of which most are asked for again and again."""
     if units >= _weight(PLACES):
-        raise LadderError(f"a delay of {delay} is longer than the ladder can ever reach ({reach(PLACES)})")
+        raise LadderError(f"a delay of {units * UNIT} is longer than the ladder can ever reach ({reach(PLACES)})")
     key = ".".join((*f"{units:0{PLACES}x}", address))
     if "." in address or len(key.encode()) > LONGEST_KEY:
         raise LadderError(f"the address {address!r} must be one word, and the key {key!r} at most {LONGEST_KEY} bytes")

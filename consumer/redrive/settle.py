@@ -5,7 +5,7 @@ acknowledge. A crash in between makes a duplicate, never a loss. So a plan is ei
 something to send that is followed by one, or one of the two ways of leaving the message to its queue.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -14,6 +14,7 @@ from redrive.ladder import routing_key
 from redrive.message import Message
 from redrive.outcome import Cause, DeadLetter, DeadReason, Done, Outcome, RetryLater
 from redrive.properties import Properties
+from redrive.quickly import quickly
 from redrive.republish import build_again, build_dead_letter, build_retry, build_suspect, fits, shed, squeeze
 
 
@@ -33,33 +34,32 @@ Disposal = Outcome | Suspect | GiveBack
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """`instead` is what becomes of a message for which the way that was decided is not open."""
-
-    instead: DeadLetter | None = field(default=None, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledge(_Plan):
+class Acknowledge:
     """Nothing is left to do for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Send(_Plan):
-    """Publish this with the message's body; when the broker has it, acknowledge."""
+class Send:
+    """Publish this with the message's body; when the broker has it, acknowledge.
+
+    `instead`, here and below, is what becomes of a message for which the way that was decided is not open.
+    """
 
     exchange: str
     routing_key: str
     properties: Properties
+    instead: DeadLetter | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Park(_Plan):
+class Park:
     """Reject it: its queue itself carries it to the dead letters."""
 
+    instead: DeadLetter | None = None
+
 
 @dataclass(frozen=True, slots=True)
-class Return(_Plan):
+class Return:
     """Have the broker put it back in its place in the queue."""
 
 
@@ -80,6 +80,9 @@ class Circumstances:
     pod: str
     frame_max: int
     has_queue: bool = True
+
+
+_send, circumstances = quickly(Send), quickly(Circumstances)
 
 
 def plan_settlement(config: WorkerConfig, message: Message, disposal: Disposal, at: Circumstances) -> Settlement:
@@ -107,7 +110,7 @@ def _into_ladder(
     config: WorkerConfig, message: Message, delay: timedelta, sent: Properties | None, at: Circumstances
 ) -> Settlement:
     if sent is not None:
-        return Send(config.retry_exchange, routing_key(delay, config.address), sent)
+        return _send(config.retry_exchange, routing_key(delay, config.address), sent)
     # The publisher's own headers fill the frame, so there is no way to retry it.
     dead = DeadLetter(DeadReason.REJECTED, _NO_ROOM, message.story.crashes)
     return replace(_to_dead_letters(config, message, dead, at), instead=dead)

@@ -68,11 +68,8 @@ def _encode_method(channel: int, exchange: str, routing_key: str) -> bytes:
 def _encode_header(properties: Properties, size: int) -> bytes:
     flags = 0
     pieces = [b""]
-    place = -1
-    for value in fields_of(properties):
-        place += 1
-        if value is not None and value != {}:
-            flag, write = _WRITERS[place]
+    for value, (flag, write) in zip(fields_of(properties), _WRITERS, strict=True):
+        if value is not None and (value or flag != _HEADERS):
             flags |= flag
             pieces.append(write(value))
     pieces[0] = _CONTENT.pack(_BASIC, 0, size, flags)
@@ -114,3 +111,4 @@ _TIME = struct.Struct(">Q")
 _KINDS = {"headers": _table, "delivery_mode": _OCTET.pack, "priority": _OCTET.pack, "timestamp": _TIME.pack}
 # The protocol's order, and ours: the first property has the highest bit.
 _WRITERS = [(1 << 15 - place, _KINDS.get(name, _short)) for place, name in enumerate(FIELDS)]
+_HEADERS = 1 << 15 - FIELDS.index("headers")  # left out where there are none

@@ -1,7 +1,7 @@
 """Which child gets which job.
 
-Jobs that take no time go together: waking a child costs more than such a job, so one is given half a millisecond's
-worth before the next is woken. When jobs take longer, a child that has nothing to do comes first. What is left is sent
+Jobs that take no time go together: waking a child costs more than such a job, so one is given a millisecond's worth
+before the next is woken. When jobs take longer, a child that has nothing to do comes first. What is left is sent
 ahead, behind jobs that run, but only so much as keeps a child busy while the loop is: nothing when a job takes longer
 than a turn of the loop, some dozens when it takes no time. So a fast handler never waits for the loop, and hardly a job
 waits behind a slow one; what does is taken back and given to another child, very soon if one is free. Jobs begin in the

@@ -9,7 +9,6 @@ result is made of plain values alone, and reading it calls nothing.
 import io
 import marshal
 import pickle
-from collections.abc import Iterable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +30,7 @@ _NO_PROPERTIES = Properties()
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
-_message = quickly(Message)
+_message, _failed = quickly(Message), quickly(Failed)
 
 
 def pack_head(job: Job) -> bytes:
@@ -48,8 +47,8 @@ def unpack_message(head: bytes, body: bytes) -> Message:
         return _message("", body, _NO_PROPERTIES, "", "", False, _EPOCH, 0, FRESH)
     message = Unread.__new__(Unread)
     values = marshal.loads(head)  # noqa: S302 - the worker has written it
-    _fill(message, ("id", "redelivered", "max_attempts", "_attempt", "_unread"), values)
-    object.__setattr__(message, "body", body)
+    for fill, value in zip(_FILL, (*values, body), strict=True):
+        fill(message, value)
     return message
 
 
@@ -71,7 +70,8 @@ class Unread(Message):
         if name not in _READ_LATER:
             raise AttributeError(f"a message has no {name!r}")
         message = self._read()
-        _fill(self, _READ_LATER, (getattr(message, each) for each in _READ_LATER))
+        for each in _READ_LATER:
+            object.__setattr__(self, each, getattr(message, each))
         return getattr(message, name)
 
     def __eq__(self, other: object) -> bool:
@@ -97,12 +97,9 @@ class Unread(Message):
         return welcome_back(read_message(delivery, now=now, max_attempts=self.max_attempts, new_id=lambda: self.id))
 
 
+_READ_AT_ONCE = ("id", "redelivered", "max_attempts", "_attempt", "_unread", "body")  # in the order of a head
 _READ_LATER = ("properties", "exchange", "routing_key", "received_at", "story")
-
-
-def _fill(message: Unread, names: Iterable[str], values: Iterable[object]) -> None:
-    for name, value in zip(names, values, strict=True):
-        object.__setattr__(message, name, value)
+_FILL = [getattr(Unread, name).__set__ for name in _READ_AT_ONCE]  # past the guard of a frozen value
 
 
 def pack_result(result: Result) -> tuple[int, bytes]:
@@ -124,7 +121,10 @@ def pack_result(result: Result) -> tuple[int, bytes]:
 def unpack_result(number: int, packed: bytes) -> Result:
     """Read a result; raises anything when it is none."""
     kind = _RESULTS[number]
-    return kind() if kind is Succeeded else kind(*_PlainReader(io.BytesIO(packed)).load())
+    if kind is Succeeded:
+        return Succeeded()
+    values = _PlainReader(io.BytesIO(packed)).load()
+    return _failed(*values) if kind is Failed else kind(*values)
 
 
 class _PlainReader(pickle.Unpickler):

@@ -17,7 +17,7 @@ from redrive.runtime.hands import Hands
 from redrive.runtime.held import Held, Stage
 from redrive.runtime.ports import Loop, Publisher, Refusal, Session, Timer
 from redrive.runtime.witness import Witness
-from redrive.settle import Acknowledge, Circumstances, Disposal, GiveBack, Park, Return, Send, plan_settlement
+from redrive.settle import Acknowledge, Disposal, GiveBack, Park, Return, Send, circumstances, plan_settlement
 
 BATCH = 64
 LONGEST_PENDING = 0.01  # seconds
@@ -156,18 +156,19 @@ class Settling:
             self._let_go(held)
             return
         held.planned_at = self._clock()
-        at = Circumstances(held.planned_at, self._pod, self._publisher.frame_max, has_queue=self.has_queue(held))
+        at = circumstances(held.planned_at, self._pod, self._publisher.frame_max, self.has_queue(held))
         plan = plan_settlement(self._config, held.message, disposal, at)
-        held.disposal = plan.instead or disposal
         match plan:
-            case Acknowledge():
-                self._let_go(held)
-            case Send(exchange, routing_key, properties):
+            case Send(exchange, routing_key, properties, instead):
+                held.disposal = instead or disposal
                 held.stage = Stage.SENDING
                 self._sending += 1
                 confirmed = partial(self._confirmed, held)
                 self._publisher.send(exchange, routing_key, held.message.body, properties, confirmed)
-            case Park():
+            case Acknowledge():
+                self._let_go(held)
+            case Park(instead):
+                held.disposal = instead or disposal
                 self._hand_back(held, requeue=False)
             case Return():
                 self._return(held)

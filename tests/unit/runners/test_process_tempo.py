@@ -34,8 +34,8 @@ def test_nothing_is_sent_behind_anything_before_it_is_known_how_long_jobs_take(t
     [
         (0.0, DEEPEST, DEEPEST),
         (10 * MICROSECOND, DEEPEST, DEEPEST),
-        (99 * MICROSECOND, DEEPEST, 5),
-        (240 * MICROSECOND, 20, 2),
+        (70 * MICROSECOND, DEEPEST, 14),
+        (240 * MICROSECOND, 20, 4),
         (0.0006, 8, 1),
         (0.002, 2, 1),
         (0.006, 1, 1),
@@ -47,10 +47,10 @@ def test_shorter_jobs_are_sent_in_greater_numbers_and_fewer_while_a_child_is_fre
     assert (tempo.depth, tempo.together) == (depth, together)
 
 
-def test_jobs_sent_together_are_done_within_half_a_millisecond(tempo):
-    for seconds in (5, 20, 50, 120, 300):
+def test_jobs_sent_together_are_done_within_a_millisecond(tempo):
+    for seconds in (5, 20, 50, 120, 300, 700):
         tempo.note(ran(seconds * MICROSECOND, 500))
-        assert tempo.together * seconds * MICROSECOND <= 0.0005
+        assert tempo.together * seconds * MICROSECOND <= 0.001
 
 
 def test_one_that_is_slow_among_fast_ones_is_soon_forgotten(fast):

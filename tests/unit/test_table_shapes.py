@@ -1,0 +1,118 @@
+"""Tables of a shape that was seen before: read to the same values as those that were not, whatever is in them."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wire_tables import VALUES, table, text
+
+from redrive.field_tables import LONGEST_KNOWN, decode_table
+from redrive.table_shapes import MOST, MOST_MISSED, Shapes
+
+TEXT = b"S" + text(b"orders")
+
+
+def read_part(encoded, is_table):
+    return is_table, encoded
+
+
+def learn(whole, shapes=None):
+    """Have a shape learned; the first is only noted, and the second is looked at."""
+    shapes = shapes or Shapes(read_part, longest_part=LONGEST_KNOWN)
+    assert [shapes.read(whole, 4, len(whole)) for _ in range(2)] == [None, None]
+    return shapes
+
+
+def test_third_of_a_shape_is_read_at_once_with_its_own_values():
+    shapes = learn(table((b"queue", TEXT), (b"attempt", b"I\0\0\0\2"), (b"suspect", b"t\1")))
+    other = table((b"queue", b"S" + text(b"refund")), (b"attempt", b"I\xff\xff\xff\xff"), (b"suspect", b"t\0"))
+    assert shapes.read(b"...." + other, 8, 4 + len(other)) == {"queue": "refund", "attempt": -1, "suspect": False}
+
+
+def test_parts_are_left_to_who_reads_them():
+    whole = table((b"a", b"A" + text(b"12")), (b"f", b"F" + text(b"3")))
+    assert learn(whole).read(whole, 4, len(whole)) == {"a": (False, b"12"), "f": (True, b"3")}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        table((b"Queue", TEXT), (b"n", b"I\0\0\0\2")),
+        table((b"queue", b"x" + TEXT[1:]), (b"n", b"I\0\0\0\2")),
+        table((b"queue", TEXT), (b"n", b"i\0\0\0\2")),
+        table((b"queues", b"S" + text(b"order")), (b"n", b"I\0\0\0\2")),
+        table((b"queue", b"S" + text(b"orders\1nI\0\0\0\2"))),
+    ],
+    ids=["a name", "a kind", "another kind", "a border", "the number of fields"],
+)
+def test_what_differs_between_the_values_is_another_shape(other):
+    first = table((b"queue", TEXT), (b"n", b"I\0\0\0\2"))
+    assert len(first) == len(other)
+    assert learn(first).read(other, 4, len(other)) is None
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        table((b"a", b"V")),
+        table((b"a", b"T" + struct.pack(">Q", 0))),
+        table((b"a", b"A" + text(b"x" * (LONGEST_KNOWN + 1)))),
+        table((b"\xff", TEXT)),
+        table((b"a", b"S\0\0\0\xff")),
+        table((b"a", b"?")),
+        table((b"a", b"I\0")),
+        table() + b"..",
+    ],
+    ids=["nothing", "a time", "a large part", "no name", "too long", "unknown", "cut off", "behind its end"],
+)
+def test_others_have_no_shape(whole):
+    shapes = learn(whole)
+    assert shapes.read(whole, 4, len(whole)) is None
+
+
+def test_text_that_is_none_is_left_to_who_keeps_it_as_bytes():
+    whole = table((b"queue", TEXT))
+    assert learn(whole).read(whole.replace(b"orders", b"\xff" * 6), 4, len(whole)) is None
+
+
+def test_table_that_is_not_all_there_is_not_read_beyond_its_end():
+    whole = table((b"queue", TEXT))
+    assert learn(whole).read(whole[:-1], 4, len(whole)) is None
+
+
+def test_shapes_that_are_ever_new_are_not_all_kept():
+    shapes = Shapes(read_part, longest_part=LONGEST_KNOWN)
+    for length in range(2 * MOST_MISSED):
+        learn(table((b"a", b"S" + text(b"x" * length))), shapes)
+    assert len(shapes._known) <= MOST
+    assert len(shapes._missed) <= MOST_MISSED
+
+
+fields = st.lists(
+    st.tuples(
+        st.sampled_from([b"a", b"b", b"redrive-attempt", b"\xc3\xbc", b"\xff"]),
+        st.one_of(
+            st.sampled_from([encoded for encoded, _ in VALUES]),
+            st.binary(max_size=8).map(lambda raw: b"S" + text(raw)),
+            st.integers(-(2**31), 2**31 - 1).map(lambda number: b"I" + struct.pack(">i", number)),
+        ),
+    ),
+    max_size=6,
+)
+
+
+def read_field_by_field(monkeypatch, whole):
+    with monkeypatch.context() as without:
+        without.setattr("redrive.field_tables._shapes", Shapes(read_part, longest_part=-1))
+        return decode_table(whole, 0)
+
+
+@given(first=fields, second=fields)
+def test_known_or_not_a_table_is_read_the_same(first, second):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for entries in (first, first, first, second, first, second, second):
+            whole = table(*entries)
+            by_field, end = read_field_by_field(monkeypatch, whole)
+            known, known_end = decode_table(whole, 0)
+            assert (known, list(known), known_end) == (by_field, list(by_field), end)
