@@ -43,11 +43,10 @@ class Shapes:
     def read(self, encoded: bytes, start: int, end: int) -> Table | None:
         """Read the fields between; None where that is to be done field by field."""
         shape = self._known.get(end - start)
-        if shape is None or end > len(encoded):
-            return self._miss(encoded, start, end)
-        pieces = shape.whole.unpack_from(encoded, start)
-        if pieces[::2] != shape.between:
-            return self._miss(encoded, start, end)
+        pieces = shape.whole.unpack_from(encoded, start) if shape is not None and end <= len(encoded) else ()
+        if shape is None or pieces[::2] != shape.between:
+            self._miss(encoded, start, end)
+            return None
         try:
             values = [read(raw) for read, raw in zip(shape.read, pieces[1::2], strict=True)]
             return dict(zip(shape.names, values, strict=True))
@@ -98,7 +97,14 @@ class Shapes:
         return offset + _LENGTH.size, offset + _LENGTH.size + length
 
     def _reader(self, kind: bytes) -> Callable[[bytes], object]:
-        return {b"S": bytes.decode, b"I": _number, b"t": _flag, b"A": self._read_array, b"F": self._read_table}[kind]
+        readers: dict[bytes, Callable[[bytes], object]] = {
+            b"S": bytes.decode,
+            b"I": _number,
+            b"t": _flag,
+            b"A": self._read_array,
+            b"F": self._read_table,
+        }
+        return readers[kind]
 
 
 def _number(raw: bytes) -> int:
