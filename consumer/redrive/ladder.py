@@ -110,14 +110,15 @@ def places_for(max_delay: timedelta) -> int:
 
 
 def routing_key(delay: timedelta, address: str) -> str:
-    return _write_key(count_units(delay), address)
+    units = count_units(delay)
+    if units >= _weight(PLACES):
+        raise LadderError(f"a delay of {delay} is longer than the ladder can ever reach ({reach(PLACES)})")
+    return _write_key(units, address)
 
 
 @lru_cache(maxsize=1024)
 def _write_key(units: int, address: str) -> str:
     """Write the key of a delay in units, of which most are asked for again and again."""
-    if units >= _weight(PLACES):
-        raise LadderError(f"a delay of {units * UNIT} is longer than the ladder can ever reach ({reach(PLACES)})")
     key = ".".join((*f"{units:0{PLACES}x}", address))
     if "." in address or len(key.encode()) > LONGEST_KEY:
         raise LadderError(f"the address {address!r} must be one word, and the key {key!r} at most {LONGEST_KEY} bytes")

@@ -12,6 +12,11 @@ from dataclasses import dataclass
 MOST = 64  # shapes, one for each length of a table
 MOST_MISSED = 256
 
+# What a shape may be of. Whoever publishes may write forty thousand fields into one frame, of which it would keep
+# megabytes, and another frame of another length the next time.
+LONGEST = 4096  # bytes of a table
+MOST_FIELDS = 64
+
 _LENGTH = struct.Struct(">I")
 _SIZES = {b"I": 4, b"t": 1}  # of values that have no length of their own
 _PARTS = frozenset({b"A", b"F"})
@@ -42,6 +47,8 @@ class Shapes:
 
     def read(self, encoded: bytes, start: int, end: int) -> Table | None:
         """Read the fields between; None where that is to be done field by field."""
+        if end - start > LONGEST:
+            return None
         shape = self._known.get(end - start)
         pieces = shape.whole.unpack_from(encoded, start) if shape is not None and end <= len(encoded) else ()
         if shape is None or pieces[::2] != shape.between:
@@ -70,10 +77,11 @@ class Shapes:
 
     def _learn(self, encoded: bytes, start: int, end: int) -> _Shape | None:
         """Take the shape of a table of texts, numbers, flags and small parts; None for any other."""
-        layout, between, names, read = [">"], [], [], []
+        layout, between = [">"], list[bytes]()
+        names, read = list[str](), list[Callable[[bytes], object]]()
         offset = start
         try:
-            while offset < end:
+            while offset < end and len(names) < MOST_FIELDS:
                 after_name = offset + 1 + encoded[offset]
                 kind = encoded[after_name : after_name + 1]
                 value, stop = self._find_value(encoded, after_name + 1, kind)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wire_tables import VALUES, table, text
 
 from redrive.field_tables import LONGEST_KNOWN, decode_table
-from redrive.table_shapes import MOST, MOST_MISSED, Shapes
+from redrive.table_shapes import LONGEST, MOST, MOST_FIELDS, MOST_MISSED, Shapes
 
 TEXT = b"S" + text(b"orders")
 
@@ -87,6 +87,26 @@ def test_shapes_that_are_ever_new_are_not_all_kept():
         learn(table((b"a", b"S" + text(b"x" * length))), shapes)
     assert len(shapes._known) <= MOST
     assert len(shapes._missed) <= MOST_MISSED
+
+
+@pytest.mark.parametrize("fields", [MOST_FIELDS, MOST_FIELDS + 1])
+def test_table_of_many_fields_is_not_worth_a_shape(fields):
+    whole = table(*[(b"a", b"t\1")] * fields)
+    assert (learn(whole).read(whole, 4, len(whole)) is None) == (fields > MOST_FIELDS)
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_nor_is_a_long_one(excess):
+    whole = table((b"a", b"S" + text(b"x" * (LONGEST - 7 + excess))))
+    assert (learn(whole).read(whole, 4, len(whole)) is None) == bool(excess)
+
+
+def test_frames_full_of_fields_leave_nothing_behind():
+    shapes = Shapes(read_part, longest_part=LONGEST_KNOWN)
+    for fewer in range(MOST):
+        learn(table(*[(b"", b"t\1")] * (43_600 - fewer)), shapes)
+    assert not shapes._known
+    assert not shapes._missed
 
 
 fields = st.lists(
