@@ -90,9 +90,11 @@ class Care:
         try:
             seen = self._run(entry, consumer, found, seen)
         except SpecError as error:
-            self._tell(entry, self._judge_invalid(entry, error))
-        else:
-            self._judge(entry, consumer, seen)
+            if seen.deleting is None:
+                self._tell(entry, self._judge_invalid(entry, error))
+                return
+            seen = self._with_idle_workers(entry, consumer, seen)  # nobody mends it now: say what its end waits for
+        self._judge(entry, consumer, seen)
 
     def see_to_unreadable(self, entry: Entry) -> None:
         """Say what to change in a spec that cannot be used, or let its object go: nobody knows which queue it means."""

@@ -46,7 +46,9 @@ def _odd(shop, name, spec, chance):
         {"secretRef": {"name": "rabbitmq"}, "vhost": "v" * 255},
         {"connectionRef": {"name": "none"}},
     )
-    spec = {**spec, "broker": chance.choice(brokers), "paused": True, "retry": {"maxAttempts": chance.randint(1, 100)}}
+    # Short delays: a consumer that goes only when its queue is empty waits for as long as a message can sleep.
+    spec = {**spec, "broker": chance.choice(brokers), "paused": True}
+    spec["retry"] = {"maxAttempts": chance.randint(1, 100), "maxDelay": "2s"}
     spec.pop("scaling", None)
     # Few queues, so that many want the same one.
     spec["queue"] = {"name": chance.choice(("one", "two", "three.*#", "4 & 5", "*", "🐇" * 50))}

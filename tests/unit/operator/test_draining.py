@@ -5,15 +5,18 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from cluster_objects import Clock, consumer_entry
+from cluster_objects import Clock, consumer_body, consumer_entry
+from lent_broker import LentBroker, lent_tools
 
 from redrive import errors
 from redrive.topology import Owner
+from redrive_operator.care import Care, Found
 from redrive_operator.explaining import explain_broker
 from redrive_operator.leaving import Circumstances, Leaving, quiet_time
-from redrive_operator.observation import MessagesSeen
+from redrive_operator.observation import BrokerSeen, MessagesSeen, TopologySeen, WorkersSeen
 from redrive_operator.reasons import ReadyReason
 from redrive_operator.registry import Registry
+from redrive_operator.users import UserSeen
 
 GOING = {"finalizers": ["redrive.dev/finalizer"], "deletionTimestamp": "2026-05-01T12:00:00Z"}
 
@@ -94,3 +97,26 @@ def test_consumer_is_let_go_without_its_queues_only_when_rabbitmq_says_that_the_
 ):
     waits_for = leave(Amqp(consumers=0), policy, explain_broker(error))
     assert (waits_for is not None) == waits
+
+
+def test_consumer_whose_workers_cannot_be_made_says_what_its_end_waits_for(monkeypatch):
+    wrong = {"image": "i", "python": {"handler": "a:b"}, "podTemplate": {"spec": {"volumes": [0]}}}
+    spec = {"worker": wrong, "deletionPolicy": "DeleteIfEmpty"}
+    tools = lent_tools(consumer_body("orders", connection="main", spec=spec, **GOING, generation=1))
+    monkeypatch.setattr(Care, "_look", lambda *_: WorkersSeen(wanted=1))
+    judged = []
+    monkeypatch.setattr(Care, "_judge", lambda _care, _entry, _consumer, seen: judged.append(seen))
+    tools.workforce = SimpleNamespace(
+        look=lambda *_: None,
+        staff=lambda *_: SimpleNamespace(replicas=1, told=""),
+        spare_the_busy=lambda *_: None,
+    )
+    tools.tending.tend = lambda _subject, _inputs, build: build()
+    (entry,) = tools.registry.consumers()
+    empty = MessagesSeen(ready=0, unacked=0, dead=0)
+    user = UserSeen("user", "secret", "digest")
+    found = Found(BrokerSeen("/", "Connection"), LentBroker().access(), TopologySeen(), messages=empty, user=user)
+    Care(tools).see_to(entry, entry.consumer, found)
+    (seen,) = judged
+    assert seen.deleting.reason is ReadyReason.DRAINING
+    assert "to stay empty for" in seen.deleting.waits_for
