@@ -86,20 +86,21 @@ def read_story(headers: Mapping[str, object]) -> Story:
     read = HeaderReader(headers)
     number, text, time = read.number, read.text, read.time
     return _story(
-        number(ATTEMPT, HIGHEST_COUNT, 1) or 1,
-        SUSPECT in headers and read.flag(SUSPECT),
-        number(CRASHES, HIGHEST_COUNT) or 0 if CRASHES in headers else 0,
-        number(SNOOZES, HIGHEST_COUNT) or 0 if SNOOZES in headers else 0,
-        number(REDRIVES, HIGHEST_COUNT) or 0 if REDRIVES in headers else 0,
-        time(FIRST_ATTEMPT_AT),
-        text(ORIGIN_EXCHANGE),
-        text(ORIGIN_ROUTING_KEY),
-        time(DUE_AT),
-        time(EXPIRES_AT) if EXPIRES_AT in headers else None,
-        number(PRIORITY, 255) if PRIORITY in headers else None,
-        text(ERROR_TYPE),
-        text(ERROR, LONGEST_ERROR),
-        tuple(read.clamped),
+        attempt=number(ATTEMPT, HIGHEST_COUNT, 1) or 1,
+        # What most retried messages do not have is not even asked for.
+        suspect=SUSPECT in headers and read.flag(SUSPECT),
+        crashes=(CRASHES in headers and number(CRASHES, HIGHEST_COUNT)) or 0,
+        snoozes=(SNOOZES in headers and number(SNOOZES, HIGHEST_COUNT)) or 0,
+        redrives=(REDRIVES in headers and number(REDRIVES, HIGHEST_COUNT)) or 0,
+        first_attempt_at=time(FIRST_ATTEMPT_AT),
+        origin_exchange=text(ORIGIN_EXCHANGE),
+        origin_routing_key=text(ORIGIN_ROUTING_KEY),
+        due_at=time(DUE_AT),
+        expires_at=time(EXPIRES_AT) if EXPIRES_AT in headers else None,
+        priority=number(PRIORITY, 255) if PRIORITY in headers else None,
+        error_type=text(ERROR_TYPE),
+        error=text(ERROR, LONGEST_ERROR),
+        clamped=tuple(read.clamped),
     )
 
 
