@@ -198,9 +198,14 @@ class Trial:
         ]
 
     def _await(self, numbers: range, *, every: float = 0.05) -> None:
-        """Wait until all are home, or so late that they count as lost."""
-        deadline = max(self._dues[number] for number in numbers) / 1e9 + PATIENCE
-        while not self._ledger.complete(numbers) and time.monotonic() < deadline:
+        """Wait until all are home, or none has come for so long that the others count as lost."""
+        deadline, missing = max(self._dues[number] for number in numbers) / 1e9 + PATIENCE, len(numbers)
+        while not self._ledger.complete(numbers):
+            if time.monotonic() >= deadline:
+                still = self._ledger.lost(numbers)
+                if still == missing:
+                    return
+                deadline, missing = time.monotonic() + PATIENCE, still
             time.sleep(every)
 
     def _lateness(self, numbers: Iterable[int]) -> list[float]:

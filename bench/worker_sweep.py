@@ -13,7 +13,7 @@ from bench.worker_success import Load
 from bench.worker_trial import USUAL_BODY
 
 MOST_BYTES = 64 * 2**20  # of a queue
-SLOW_SECONDS = 4  # that one after the other may take
+SLOW_SECONDS = 4  # that they may take, with as many at a time as there can be
 
 
 def plan_sweep(
@@ -22,7 +22,7 @@ def plan_sweep(
     crossed = [(handler, USUAL_BODY, concurrency) for handler, concurrency in product(handlers, concurrencies)]
     large = [(0.0, size, usual) for size in bodies]
     return [
-        Load(_count(messages, handler, size), concurrency, size, handler)
+        Load(_count(messages, handler, size, concurrency), concurrency, size, handler)
         for handler, size, concurrency in dict.fromkeys([*crossed, *large])
     ]
 
@@ -37,7 +37,7 @@ def loads_of(contender: Contender | Peer, loads: Sequence[Load]) -> Iterator[Loa
             yield load
 
 
-def _count(messages: int, handler_ms: float, size: int) -> int:
+def _count(messages: int, handler_ms: float, size: int, concurrency: int) -> int:
     """Take fewer where they are slow or large: nobody waits for an hour to learn that ten milliseconds are ten."""
-    slow = SLOW_SECONDS * 1000 / handler_ms if handler_ms else messages
+    slow = concurrency * SLOW_SECONDS * 1000 / handler_ms if handler_ms else messages
     return max(10, min(messages, int(slow), MOST_BYTES // size))

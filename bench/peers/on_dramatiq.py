@@ -3,6 +3,8 @@
 A failed message goes to a delay queue, whose messages the worker takes and holds unacknowledged until they are due.
 """
 
+import logging
+
 import dramatiq
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.middleware import CurrentMessage
@@ -10,6 +12,9 @@ from dramatiq.middleware import CurrentMessage
 from bench.peers import payload as handler
 from bench.peers.told import read_told
 from bench.worker_handler import NotYet
+
+# Its command line knows nothing quieter than INFO, at which each retry is a line.
+logging.getLogger("dramatiq").setLevel(logging.WARNING)
 
 told = read_told()
 broker = RabbitmqBroker(url=told.url, confirm_delivery=True)
