@@ -52,6 +52,7 @@ from redrive.stdout import Stdout
 from redrive.witness import Told
 
 MEASURE = "pika reads a delivery"
+VARIOUS = 500  # deliveries with headers of other lengths
 BATCH = 64  # deliveries that one reading of the socket brings
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -102,8 +103,19 @@ def _wire() -> Iterator[Step]:
     back = b"".join(_frames(method, _slept(properties, send.properties.headers)))
     yield "read a fresh delivery", lambda: intake.read(fresh), 1
     yield "read one that has slept", lambda: intake.read(back), 1
+    various = b"".join(_various(method))
+    yield "read one whose headers vary in length", lambda: intake.read(various), VARIOUS
     outgoing = Outgoing(send.exchange, send.routing_key, BODY, send.properties, lambda _: None)
     yield "write a retry as frames", lambda: encode_publish(1, outgoing, FRAME_MAX), 1
+
+
+def _various(method: pika.spec.Basic.Deliver) -> Iterator[bytes]:
+    """Give deliveries with eight headers, of which two have a text of any length, as routing keys and errors have."""
+    chance = random.Random(1)  # noqa: S311 - the same in each run
+    for _ in range(VARIOUS):
+        lengths = [chance.randint(5, 25), chance.randint(5, 25), 12, 12, 12, 12, 12, 12]
+        headers = {f"header-{number}": "x" * length for number, length in enumerate(lengths)}
+        yield from _frames(method, pika.BasicProperties(headers=headers, message_id="1", delivery_mode=2))
 
 
 def _frames(method: pika.spec.Basic.Deliver, properties: pika.BasicProperties) -> list[bytes]:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST = 64  # shapes, one for each length of a table
-MOST_MISSED = 256
+MOST_MISSED = 256  # lengths that misses are counted of
+MOST_MISSES = 4096  # of one length, then they are counted anew
 
 # What a shape may be of. Whoever publishes may write forty thousand fields into one frame, of which it would keep
 # megabytes, and another frame of another length the next time.
@@ -36,14 +37,19 @@ class _Shape:
 
 
 class Shapes:
-    """The shapes that were seen lately. A shape is learned when its length was missed before."""
+    """The shapes that were seen lately, one for each length of a table.
+
+    One is learned at the second miss of a length, and then at the fourth, the eighth and so on. Where headers of one
+    length come in many shapes, as when the lengths of two texts vary, hardly any is met again, and to learn one takes
+    as long as to read three tables.
+    """
 
     def __init__(self, read_part: ReadPart, *, longest_part: int) -> None:
         self._longest_part = longest_part
         self._read_array: Callable[[bytes], object] = lambda encoded: read_part(encoded, False)
         self._read_table: Callable[[bytes], object] = lambda encoded: read_part(encoded, True)
         self._known: dict[int, _Shape] = {}
-        self._missed: set[int] = set()
+        self._missed: dict[int, int] = {}
 
     def read(self, encoded: bytes, start: int, end: int) -> Table | None:
         """Read the fields between; None where that is to be done field by field."""
@@ -61,14 +67,13 @@ class Shapes:
             return None
 
     def _miss(self, encoded: bytes, start: int, end: int) -> None:
-        """Learn the shape, if others of this length were missed: one that is met once is not worth it."""
         length = end - start
-        if length not in self._missed:
-            if len(self._missed) >= MOST_MISSED:
-                self._missed.clear()
-            self._missed.add(length)
+        misses = self._missed.get(length, 0) + 1
+        if misses > MOST_MISSES or len(self._missed) >= MOST_MISSED:
+            self._missed.clear()
+        self._missed[length] = misses
+        if misses < 2 or misses & (misses - 1):  # not a power of two
             return
-        self._missed.discard(length)
         shape = self._learn(encoded, start, end)
         if shape is not None:
             if len(self._known) >= MOST:

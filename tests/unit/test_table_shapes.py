@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from wire_tables import VALUES, table, text
 
 from redrive.field_tables import LONGEST_KNOWN, decode_table
-from redrive.table_shapes import LONGEST, MOST, MOST_FIELDS, MOST_MISSED, Shapes
+from redrive.table_shapes import LONGEST, MOST, MOST_FIELDS, MOST_MISSED, MOST_MISSES, Shapes
 
 TEXT = b"S" + text(b"orders")
 
@@ -87,6 +87,27 @@ def test_shapes_that_are_ever_new_are_not_all_kept():
         learn(table((b"a", b"S" + text(b"x" * length))), shapes)
     assert len(shapes._known) <= MOST
     assert len(shapes._missed) <= MOST_MISSED
+
+
+def test_shapes_of_one_length_that_are_ever_new_are_hardly_ever_learned(monkeypatch):
+    learned = []
+    learn_it = Shapes._learn
+    monkeypatch.setattr(Shapes, "_learn", lambda *its: learned.append(1) or learn_it(*its))
+    shapes = Shapes(read_part, longest_part=LONGEST_KNOWN)
+    for number in range(1000):
+        split = number % 100
+        whole = table((b"a", b"S" + text(b"x" * split)), (b"b", b"S" + text(b"x" * (100 - split))))
+        shapes.read(whole, 4, len(whole))
+    assert len(learned) <= 10
+
+
+def test_shape_that_follows_many_others_of_its_length_is_learned_in_the_end():
+    shapes = Shapes(read_part, longest_part=LONGEST_KNOWN)
+    for split in range(100):
+        whole = table((b"a", b"S" + text(b"x" * split)), (b"b", b"S" + text(b"x" * (100 - split))))
+        shapes.read(whole, 4, len(whole))
+    values = [shapes.read(whole, 4, len(whole)) for _ in range(MOST_MISSES)]
+    assert values[-1] == {"a": "x" * 99, "b": "x"}
 
 
 @pytest.mark.parametrize("fields", [MOST_FIELDS, MOST_FIELDS + 1])
