@@ -33,6 +33,19 @@ class Meter:
 
 
 @dataclass(frozen=True)
+class Share:
+    """The memory of one process among its relatives, in mebibytes; `generation` 0 is who was started first.
+
+    `pss` divides every page by those that have it, also by programs that are none of its relatives and run the same
+    Python; `private` is what would be gone with it.
+    """
+
+    generation: int
+    pss: float
+    private: float
+
+
+@dataclass(frozen=True)
 class TreeMeter(Meter):
     """Reads what some processes and all their descendants have used, as they are at each reading.
 
@@ -52,6 +65,13 @@ class TreeMeter(Meter):
 
     def processes(self) -> Iterator[int]:
         return _with_descendants(self.pids)
+
+    def shares(self) -> list[Share]:
+        """Tell the memory by process, parents before their children."""
+        generations = [(pid, 0) for pid in self.pids]
+        for pid, generation in generations:  # which grows meanwhile
+            generations.extend((child, generation + 1) for child in _children(pid))
+        return [read_share(_read(pid, "smaps_rollup"), generation=generation) for pid, generation in generations]
 
 
 @dataclass(frozen=True)
@@ -174,8 +194,18 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
+def read_share(rollup: str, *, generation: int) -> Share:
+    """Read the sums of the kernel over all that a process has mapped."""
+    private = sum(_kilobytes_in(rollup, name) for name in ("Private_Clean", "Private_Dirty", "Private_Hugetlb"))
+    return Share(generation, _kilobytes_in(rollup, "Pss") / 1024, private / 1024)
+
+
 def _kilobytes(pid: int, file: str, name: str) -> int:
-    lines = (line.partition(":") for line in _read(pid, file).splitlines())
+    return _kilobytes_in(_read(pid, file), name)
+
+
+def _kilobytes_in(text: str, name: str) -> int:
+    lines = (line.partition(":") for line in text.splitlines())
     return next((int(value.split()[0]) for key, _, value in lines if key == name), 0)
 
 

@@ -8,6 +8,7 @@ from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spre
 from bench.worker_contenders import CONTENDERS, RETRY_GOALS, RETRY_MEASURE, SUCCESS_GOALS, SUCCESS_MEASURE
 from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
 from bench.worker_growth_plot import list_growth
+from bench.worker_idle_report import show_idle
 from bench.worker_targets import show_targets
 
 SECTION = Section("bench.worker")
@@ -32,12 +33,13 @@ def render(run: Run, picture: Path | None = None) -> str:
     """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
     parts = [
         list_facts(run.facts.items()),
-        warn_of_others((row.others_busy for row in run.rows()), "Messages a second and lateness"),
+        warn_of_others(run.others_busy(), "Messages a second and lateness"),
         show_targets(run),
         *_success(run.success),
         *_retry(run.retry),
         _sleepers(run.sleepers),
         _crash(run.crash),
+        *show_idle(run.idle),
         *_sweep(run.sweep),
         _growth(run.growth, picture),
         list_skipped(run.skipped),
