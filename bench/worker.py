@@ -20,7 +20,17 @@ from datetime import timedelta
 
 from bench import worker_report as report
 from bench.brokers import open_brokers
-from bench.command import describe_run, keep, noting_failure, numbers, open_parser, parse_options, report_runs, words
+from bench.command import (
+    describe_run,
+    keep,
+    noting_failure,
+    numbers,
+    open_parser,
+    page_of,
+    parse_options,
+    report_runs,
+    words,
+)
 from bench.errors import Abandoned
 from bench.worker_bed import Bed, Beds, open_beds
 from bench.worker_contenders import CONTENDERS, SCRIPTED, Contender
@@ -56,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.profile:
         return _profile(options)
     # The picture lies beside the page that shows it, and is of the last run on it.
-    picture = options.markdown.with_name(PICTURE) if options.markdown else None
+    page = page_of(options)
+    picture = page.with_name(PICTURE) if page else None
 
     def render(run: Run) -> str:
         if picture and run.growth:

@@ -22,12 +22,19 @@ def write_page(folder, bench):
 
 
 def run_bench(bench, page, *options):
+    """Run it, which leaves the page as it is, and write the page from what it kept."""
     figures = page.with_suffix(".json")
-    words = ("--quick", "--release", TESTED[-1], *options, "--json", figures, "--markdown", page)
-    done = subprocess.run(
-        [sys.executable, "-m", bench, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    done = _run(bench, "--quick", "--release", TESTED[-1], *options, "--json", figures, "--markdown", page)
     if done.returncode == REFUSED and not os.environ.get("CI"):
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr
+    assert "old" in page.read_text()
+    written = _run(bench, "--from", figures, "--markdown", page)
+    assert written.returncode == 0, written.stderr
     return json.loads(figures.read_text())
+
+
+def _run(bench, *words):
+    return subprocess.run(
+        [sys.executable, "-m", bench, *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
