@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.fleet_figures import Burst, FirstMessage, Run, Size
 from bench.fleet_flows import WRITES
-from bench.measure import median
+from bench.measure import median, megabytes
 from bench.tables import QUIET, Section, list_facts, list_skipped, spread, table
 
 SECTION = Section("bench.fleet")
@@ -53,7 +53,7 @@ def _sizes(sizes: Sequence[Size]) -> Iterable[str]:
 
 def _start(sizes: Sequence[Size]) -> str:
     head = ("consumers", "vhosts", "applied s", "first Ready s", "half s", "all s", "goal", "CPU s", "requests each",
-            "peak MB")  # fmt: skip
+            "peak MiB")  # fmt: skip
     rows = [
         [
             *_who(size),
@@ -72,7 +72,7 @@ def _start(sizes: Sequence[Size]) -> str:
 
 
 def _steady(sizes: Sequence[Size]) -> str:
-    head = ("consumers", "vhosts", "CPU %", "goal", "MB", "goal", "API requests/min", "of which writes", "watches",
+    head = ("consumers", "vhosts", "CPU %", "goal", "MiB", "goal", "API requests/min", "of which writes", "watches",
             "broker requests/min", "connections/min", "broker CPU %", "without operator")  # fmt: skip
     rows = [
         [
@@ -80,7 +80,7 @@ def _steady(sizes: Sequence[Size]) -> str:
             f"{size.steady.cpu_percent:.1f}",
             _goal(size, size.steady.cpu_percent, CPU_PERCENT, "%"),
             f"{size.steady.memory:.0f}",
-            _goal(size, size.steady.memory, MEMORY, "MB"),
+            _goal(size, megabytes(size.steady.memory), MEMORY, "MB"),
             f"{_sum(size.steady.api_requests):.1f}",
             f"{_sum(size.steady.api_requests, WRITES):.1f}",
             f"{size.steady.api_requests['watch']:.1f}",
@@ -116,7 +116,7 @@ def _changes(sizes: Sequence[Size]) -> str:
 
 def _restart(sizes: Sequence[Size]) -> str:
     head = ("consumers", "vhosts", "stopped s", "ready s", "all seen to s", "goal", "CPU s", "reads", "writes",
-            "peak MB")  # fmt: skip
+            "peak MiB")  # fmt: skip
     rows = [
         [
             *_who(size),
@@ -137,7 +137,7 @@ def _restart(sizes: Sequence[Size]) -> str:
 def _each(sizes: Sequence[Size]) -> str:
     """Divide by the consumers; memory is what is above the smallest fleet, whose operator is mostly libraries."""
     head = ("consumers", "vhosts", "Ready: ms each", "Ready: CPU ms each", "quiet: CPU ms each a minute",
-            "quiet: KB each", "quiet: API requests each a minute", "restart: CPU ms each")  # fmt: skip
+            "quiet: KiB each", "quiet: API requests each a minute", "restart: CPU ms each")  # fmt: skip
     rows = [
         [
             *_who(size),

@@ -38,7 +38,7 @@ BODY_BYTES = 1024
 PARTS = ("scan", "requeue")
 GOAL = 0.6
 MEASURES = {"scan": "bare", "requeue": "pipelined"}
-HEAD = ("contender", "letters/s", "× bare", "× pipelined", "CPU µs", "peak MB", "lost")
+HEAD = ("contender", "letters/s", "× bare", "× pipelined", "CPU µs", "peak MiB", "lost")
 _QUORUM = freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT})
 
 

@@ -2,7 +2,8 @@
 
 CPU is user and system time of every process inside a node, with that of their ended children. Memory is the resident
 size, a sum over the processes: what they share is small beside the Erlang VM. The kernel counts CPU in ticks of
-10 ms, so a window must be long enough to have used a few tenths of a second.
+10 ms, so a window must be long enough to have used a few tenths of a second. Memory is kept and shown in mebibytes
+(MiB, 2**20 bytes), as the kernel counts it; bounds are promised in megabytes (MB, 10**6 bytes), and compared in these.
 """
 
 import math
@@ -16,7 +17,7 @@ from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-MEGABYTE = 2**20
+MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Meter:
     def cpu_seconds(self) -> float:
         return sum(_cpu_ticks(pid) for pid in self.pids) / TICK
 
-    def memory_mb(self) -> float:
-        return sum(_resident_pages(pid) for pid in self.pids) * PAGE / MEGABYTE
+    def memory_mib(self) -> float:
+        return sum(_resident_pages(pid) for pid in self.pids) * PAGE / MEBIBYTE
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class TreeMeter(Meter):
     def cpu_seconds(self) -> float:
         return sum(_cpu_ticks(pid) for pid in self.processes()) / TICK
 
-    def memory_mb(self) -> float:
+    def memory_mib(self) -> float:
         pids = list(self.processes())
         own = sum(_kilobytes(pid, "smaps_rollup", "Pss_Anon") for pid in pids)
         files = max(_kilobytes(pid, "status", "RssFile") for pid in pids)
@@ -90,14 +91,14 @@ class Peak:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self.megabytes = 0.0
+        self.mebibytes = 0.0
         self.restart()
 
     def restart(self) -> None:
-        self.megabytes = self._meter.memory_mb()
+        self.mebibytes = self._meter.memory_mib()
 
     def look(self) -> None:
-        self.megabytes = max(self.megabytes, self._meter.memory_mb())
+        self.mebibytes = max(self.mebibytes, self._meter.memory_mib())
 
 
 @contextmanager
@@ -129,6 +130,10 @@ class Load:
     def read(cls) -> "Load":
         user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) for n in _proc("stat").split()[1:9])
         return cls((user + nice + system + irq + softirq + steal) / TICK)
+
+
+def megabytes(mebibytes: float) -> float:
+    return mebibytes * MEBIBYTE / 10**6
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

@@ -10,7 +10,7 @@ SECTION = Section("bench.ladder")
 MEASURE = "plain"
 TRAFFIC_HEAD = (
     "sleepers", "contender", "publishes/s", "×", "CPU ms", "×", "paced CPU ms", "×",
-    "late p50 ms", "p99", "max", "peak MB", "lost", "dup.", "client",
+    "late p50 ms", "p99", "max", "peak MiB", "lost", "dup.", "client",
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _homecomings(rows: Sequence[Homecoming]) -> str:
     if not rows:
         return ""
     head = ("RabbitMQ", "sleepers", "contender", "slept s", "laid/s", "home/s", "CPU ms/message", "late p50 ms", "max",
-            "peak MB", "lost", "dup.")  # fmt: skip
+            "peak MiB", "lost", "dup.")  # fmt: skip
     groups = grouped(rows, lambda row: (row.version, row.sleepers, row.contender))
     cells = [_homecoming_cells(group) for _, group in groups]
     return f"#### All sleepers come home at once\n\n{table(head, cells)}"
@@ -118,7 +118,7 @@ def _idle(rows: Sequence[Idle]) -> str:
         ]
         for row in rows
     ]
-    head = ("RabbitMQ", "nodes", "places", "ladders", "queues", "CPU %", "memory MB", "MB/ladder", "declare s/ladder",
+    head = ("RabbitMQ", "nodes", "places", "ladders", "queues", "CPU %", "memory MiB", "MiB/ladder", "declare s/ladder",
             "others' cores")  # fmt: skip
     return f"#### Ladders that nobody uses, all nodes together\n\n{table(head, cells)}"
 

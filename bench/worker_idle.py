@@ -37,7 +37,7 @@ def measure_idle(bed: Bed, contender: Contender | Peer, load: Load, *, round_: i
             _await_rest(trial, worker)
             used = _watch(Accounts(bed.meter, FineMeter((worker.pid,)), trial.beside), load.seconds)
             worker.must_live()
-            memory, shares = worker.meter.memory_mb(), worker.meter.shares() if contender.ours else []
+            memory, shares = worker.meter.memory_mib(), worker.meter.shares() if contender.ours else []
             worker.kill()
         after = _watch_broker(bed, load.seconds / 2)
     alone = (before.broker + after.broker) / (before.seconds + after.seconds)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bench.measure import Share, median
 from bench.tables import grouped, spread, table
+from bench.worker_contenders import describe_concurrency
 from bench.worker_figures import Idle
 
 HEAD = (
@@ -18,9 +19,9 @@ def show_idle(rows: Sequence[Idle]) -> Iterator[str]:
         return
     cells = [_cells(cell) for _, cell in grouped(rows, lambda row: (row.version, row.contender))]
     yield (
-        f"#### While there is nothing to do\n\n{table(HEAD, cells)}\n\nOver {min(row.seconds for row in rows):.0f} s, "
-        f"Redrive's modes and who else is told with concurrency {rows[0].concurrency}. Other programs of the machine "
-        f"used up to {max(row.others_busy for row in rows):.1f} cores."
+        f"#### While there is nothing to do\n\n{table(HEAD, cells)}\n\nOver {min(row.seconds for row in rows):.0f} s. "
+        f"{describe_concurrency(dict.fromkeys(row.contender for row in rows), rows[0].concurrency)} Other programs of "
+        f"the machine used up to {max(row.others_busy for row in rows):.1f} cores."
     )
     told = [row for row in rows if row.shares]
     shares = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench.measure import median
+from bench.measure import median, megabytes
 from bench.tables import table
 from bench.worker_figures import Retry, Run, Sleepers, Success
 from bench.worker_peers import PEERS
@@ -106,7 +106,7 @@ def _judge_sleepers(version: str, rows: Sequence[Sleepers]) -> Iterator[Verdict]
         mine = [row for row in rows if row.contender == mode and row.sleepers >= ASLEEP]
         if mine:
             unacked, asleep = max(row.unacked for row in mine), min(row.asleep for row in mine)
-            memory = median(row.memory_asleep for row in mine)
+            memory = megabytes(median(row.memory_asleep for row in mine))
             yield Verdict(
                 version,
                 f"{mode} with {ASLEEP:,} sleepers holds none unacked, in < {ASLEEP_MB:g} MB",

@@ -61,14 +61,19 @@ def test_retries_and_lateness_are_judged_for_every_mode_that_was_measured():
 @pytest.mark.parametrize(
     ("found", "enough"),
     [
-        ({"asleep": 10_000, "memory_asleep": 39.9}, True),
-        ({"asleep": 10_000, "memory_asleep": 40.0}, False),
-        ({"asleep": 10_000, "memory_asleep": 39.9, "unacked": 1}, False),
-        ({"asleep": 9_999, "memory_asleep": 39.9}, False),
+        ({"asleep": 10_000, "memory_asleep": 38.1}, True),
+        ({"asleep": 10_000, "memory_asleep": 38.2}, False),
+        ({"asleep": 10_000, "memory_asleep": 38.1, "unacked": 1}, False),
+        ({"asleep": 9_999, "memory_asleep": 38.1}, False),
     ],
 )
 def test_sleepers_are_enough_only_if_all_sleep_and_none_is_held(found, enough):
     assert only(Run({}, sleepers=[row(Sleepers, "thread", sleepers=10_000, **found)])).held is enough
+
+
+def test_bound_of_forty_megabytes_is_one_of_a_million_bytes_each():
+    verdict = only(Run({}, sleepers=[row(Sleepers, "thread", sleepers=10_000, asleep=10_000, memory_asleep=38.2)]))
+    assert (verdict.held, verdict.measured) == (False, "0 of 10,000, 40.1 MB")
 
 
 def test_fewer_sleepers_than_the_target_names_say_nothing_of_it():
