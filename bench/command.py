@@ -124,11 +124,13 @@ def releases(text: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(reason)) from reason
 
 
-def describe_run(module: str) -> dict[str, str]:
+def describe_run(module: str, options: argparse.Namespace) -> dict[str, str]:
     """Say what a reader needs to know of a run, and how to get such figures again."""
     return {
         "command": _command(module, sys.argv[1:]),
         "began": now(),
+        "parts": ", ".join(options.parts),
+        "releases": ", ".join(options.release),
         **describe_machine(),
         "Python": platform.python_version(),
         "pika": pika.__version__,

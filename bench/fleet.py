@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.fleet"))
+    run = Run(describe_run("bench.fleet", options))
     with open_stage() as (bed, starter):
         for release in options.release:
             if "fleet" in options.parts:

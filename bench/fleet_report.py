@@ -7,7 +7,8 @@ from bench.fleet_figures import Run, Size
 from bench.fleet_flows import WRITES
 from bench.fleet_latency_report import show_bursts, show_first_messages
 from bench.measure import median, megabytes
-from bench.tables import QUIET, Section, list_facts, list_skipped, table
+from bench.run_facts import introduce
+from bench.tables import QUIET, Section, list_skipped, table
 
 SECTION = Section("bench.fleet")
 
@@ -24,7 +25,7 @@ READY_SECONDS, CPU_PERCENT, MEMORY, CHANGE_SECONDS, SETTLED_SECONDS = 180.0, 10.
 def render(run: Run, *, picture: Path | None = None) -> str:
     """Write the whole report in Markdown."""
     parts = [
-        list_facts(run.facts.items()),
+        introduce(run.facts),
         _warning(run.sizes),
         *(_sizes(run.sizes) if run.sizes else ()),
         f"![What the operator costs for each consumer]({picture.name})" if picture and run.sizes else "",

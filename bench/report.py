@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from bench.figures import Figures, Homecoming, Idle, Run
 from bench.measure import median
-from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
+from bench.run_facts import introduce
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
 
 SECTION = Section("bench.ladder")
 MEASURE = "plain"
@@ -33,8 +34,8 @@ def _busy(run: Run) -> list[float]:
 
 def _facts(run: Run) -> str:
     capacity = run.receiver_capacity.items()
-    alone = ((f"receiver alone on {version}", f"{rate:,.0f} messages a second") for version, rate in capacity)
-    return list_facts((*run.facts.items(), *alone))
+    alone = {f"receiver alone on {version}": f"{rate:,.0f} messages a second" for version, rate in capacity}
+    return introduce({**run.facts, **alone})
 
 
 def _traffic(rows: Sequence[Figures]) -> Iterable[str]:

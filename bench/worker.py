@@ -88,7 +88,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run({**describe_run("bench.worker"), **_describe_peers(options)})
+    run = Run({**describe_run("bench.worker", options), **_describe_peers(options)})
     with open_brokers(fresh=not options.quick) as brokers, open_beds(brokers, fresh=not options.quick) as beds:
         for release in options.release:
             with brokers.lend(release):

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.measure import median
-from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
+from bench.run_facts import introduce
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
 from bench.worker_contenders import (
     RETRY_GOALS,
     RETRY_MEASURE,
@@ -39,7 +40,7 @@ GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU Â
 def render(run: Run, picture: Path | None = None) -> str:
     """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
     parts = [
-        list_facts(run.facts.items()),
+        introduce(run.facts),
         warn_of_others(run.others_busy(), "Messages a second and lateness"),
         show_targets(run),
         *_success(run.success),
