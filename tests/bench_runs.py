@@ -15,7 +15,7 @@ REFUSED = 2  # the exit code when no broker can run on this machine
 
 def write_page(folder, bench):
     page = folder / f"{bench}.md"
-    page.write_text(f"before\n<!-- {bench}: begin; written by the bench, edits are lost -->\nold\n")
+    page.write_text(f"before\n<!-- {bench}: begin; written by the bench, edits are lost -->\nFORMER\n")
     with page.open("a") as more:
         more.write(f"<!-- {bench}: end -->\nafter\n")
     return page
@@ -28,7 +28,7 @@ def run_bench(bench, page, *options):
     if done.returncode == REFUSED and not os.environ.get("CI"):
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.returncode == 0, done.stderr
-    assert "old" in page.read_text()
+    assert "FORMER" in page.read_text()
     written = _run(bench, "--from", figures, "--markdown", page)
     assert written.returncode == 0, written.stderr
     return json.loads(figures.read_text())

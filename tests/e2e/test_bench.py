@@ -11,7 +11,7 @@ from redrive_testbed.places import REPOSITORY
 
 pytestmark = pytest.mark.timeout(900)  # whichever test comes first waits for the whole run
 
-SECTION = "<!-- bench.fleet: begin; written by the bench, edits are lost -->\nold\n<!-- bench.fleet: end -->\n"
+SECTION = "<!-- bench.fleet: begin; written by the bench, edits are lost -->\nFORMER\n<!-- bench.fleet: end -->\n"
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,6 @@ def test_bench_of_the_operator_writes_its_section_and_the_picture_beside_it(run,
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "old" not in text
+    assert "FORMER" not in text
     assert run["facts"]["command"] in text
     assert page.with_name("fleet.png").read_bytes().startswith(b"\x89PNG")

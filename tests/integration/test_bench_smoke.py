@@ -153,5 +153,5 @@ def assert_replaced(page, run):
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "old" not in text
+    assert "FORMER" not in text
     assert run["facts"]["command"] in text
