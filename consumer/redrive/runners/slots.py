@@ -117,6 +117,7 @@ class SlotRunner(ABC):
                 running[slot] = None
                 if not attempt.interrupted or attempt.tell():
                     add(attempt, result)
+                del job, attempt, result  # or a thread that waits for its next message would keep the one before
 
     def _give_up(self, attempt: Attempt) -> None:
         where = attempt.find_itself(below=SlotRunner._serve.__code__)

@@ -9,16 +9,18 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 from datetime import timedelta
 
 import pydantic
 import pytest
+import samples
 from runner_bed import KILLERS, behave, hold, raising, recurse, running, slot_threads, with_neighbours
 
 from redrive.handler import read_handler
 from redrive.outcome import Failed, Succeeded, TimedOut, Unreadable
-from redrive.runners import attempts, slots
+from redrive.runners import Job, attempts, slots
 from redrive.runners import thread as thread_mode
 from redrive.runners.thread import Overdue, ThreadRunner
 
@@ -38,6 +40,12 @@ def do_nothing(body):
 def spin(body):
     while body == b"spins":
         pass
+
+
+class Remembered(Job):
+    """A job of which it can be seen whether anybody still has it."""
+
+    __slots__ = ("__weakref__",)
 
 
 class Gate:
@@ -485,3 +493,14 @@ def test_seconds_are_those_of_the_handler():
     with thread(lambda body: time.sleep(0.05), concurrency=1) as bed:
         bed.run(b"x", b"y")
         assert all(0.04 < ended.seconds < 10 for ended in bed.ended)
+
+
+def test_thread_that_waits_for_a_message_does_not_keep_the_one_before():
+    with thread(do_nothing, concurrency=1) as bed:
+        job = Remembered(samples.deliver(body=b"large"))
+        kept = weakref.ref(job)
+        bed.runner.submit([job])
+        bed.wait(lambda: bed.ended)
+        bed.ended.clear()
+        del job
+        hold(lambda: kept() is None)
