@@ -112,6 +112,10 @@ class Bed:
             body = json.dumps({"do": list(do)}).encode()
             self.amqp.publish("", QUEUE, body, Properties(message_id=name, delivery_mode=2, **properties))
 
+    def release(self, what="ok"):
+        """Let those that are held before they do this go on, and those that come later."""
+        (self.folder / f"{what}-released").touch()
+
     def runs(self):
         """List what was run, in order: id, attempt, and what it did; of a line that is being written, nothing yet."""
         lines = self.ledger.read_text().rpartition("\n")[0].splitlines()
@@ -123,7 +127,11 @@ class Bed:
 
     def ran(self):
         """Count the runs that were to succeed, by id."""
-        return Counter(name for name, _, what in self.runs() if what == "ok" or what.startswith("sleep:"))
+        return Counter(name for name, _, what in self.runs() if what in ("ok", "held, ok") or what.startswith("sleep:"))
+
+    def left(self):
+        """Say what was published and is not done, as the workers tell it."""
+        return set(self.published) - set(self.done())
 
     def dead(self):
         return self.amqp.count_ready(dead_queue_name(QUEUE))
@@ -131,7 +139,7 @@ class Bed:
     def wait_done(self, names=None, *, within=120):
         """Wait until each of these was done at least once, and nothing of them is left in the queue."""
         wanted = set(self.published if names is None else names)
-        missing = lambda: sorted(wanted - set(self.done()))  # noqa: E731
+        missing = lambda: sorted(wanted & self.left())  # noqa: E731
         wait_until(lambda: f"not done: {missing()[:5]}; {self._tail()}", lambda: not missing(), within=within)
 
     def wait_empty(self, within=60):

@@ -1,6 +1,7 @@
 """A handler that does what its message says, attempt by attempt, and notes every run before it does.
 
-The body is JSON: {"do": ["fail", "ok"]}: the n-th attempt does the n-th, and the last repeats. Runs are appended to the
+The body is JSON: {"do": ["fail", "ok"]}: the n-th attempt does the n-th, and the last repeats. "held, fail" waits for a
+file `fail-released` beside the ledger before it does so; "sleep:2" succeeds after so long. Runs are appended to the
 file that LEDGER names, one line each, so that also those of a process that died are there.
 """
 
@@ -8,6 +9,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from redrive import Message, Reject, Retry, Snooze
@@ -18,19 +20,32 @@ class Down(Exception):
 
 
 def handle(body: dict, message: Message) -> None:
-    what = _note(body, message)
-    if what.startswith("sleep:"):
-        time.sleep(float(what.removeprefix("sleep:")))
-    else:
-        _act(what)
+    what, pauses = _read(_note(body, message))
+    for seconds in pauses:
+        time.sleep(seconds)
+    _act(what)
 
 
 async def handle_async(body: dict, message: Message) -> None:
-    what = _note(body, message)
+    what, pauses = _read(_note(body, message))
+    for seconds in pauses:
+        await asyncio.sleep(seconds)
+    _act(what)
+
+
+def _read(what: str) -> tuple[str, Iterator[float]]:
+    """Say what to do at last, and how long to sleep before it, again and again."""
     if what.startswith("sleep:"):
-        await asyncio.sleep(float(what.removeprefix("sleep:")))
-    else:
-        _act(what)
+        return "ok", iter([float(what.removeprefix("sleep:"))])
+    if what.startswith("held, "):
+        what = what.removeprefix("held, ")
+        return what, _until(Path(os.environ["LEDGER"]).with_name(f"{what}-released"))
+    return what, iter(())
+
+
+def _until(released: Path) -> Iterator[float]:
+    while not released.exists():
+        yield 0.1
 
 
 def _note(body: dict, message: Message) -> str:
