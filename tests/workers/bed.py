@@ -116,6 +116,10 @@ class Bed:
         """Let those that are held before they do this go on, and those that come later."""
         (self.folder / f"{what}-released").touch()
 
+    def hold(self, what="ok"):
+        """Have those that come from now on held again."""
+        (self.folder / f"{what}-released").unlink()
+
     def runs(self):
         """List what was run, in order: id, attempt, and what it did; of a line that is being written, nothing yet."""
         lines = self.ledger.read_text().rpartition("\n")[0].splitlines()
