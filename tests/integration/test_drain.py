@@ -26,7 +26,7 @@ def names(count):
     return [f"m-{number}" for number in range(count)]
 
 
-@pytest.mark.parametrize("mode", ["Process", "Thread", "Async"])
+@pytest.mark.parametrize("mode", ["Process", "Thread", "Async", "Command"])
 def test_worker_that_is_told_to_stop_finishes_what_has_begun_and_gives_back_the_rest(mode, beds):
     bed = beds(mode=mode)
     bed.publish(names(200), do=["sleep:0.5"])
@@ -47,7 +47,7 @@ def test_worker_that_is_told_to_stop_finishes_what_has_begun_and_gives_back_the_
     assert not any(delivery.redelivered for delivery in left)
 
 
-@pytest.mark.parametrize("mode", ["Process", "Thread", "Async"])
+@pytest.mark.parametrize("mode", ["Process", "Thread", "Async", "Command"])
 def test_worker_that_is_told_to_stop_twice_ends_at_once_and_loses_nothing(mode, beds):
     bed = beds(mode=mode)
     bed.publish(names(50), do=["held, ok"])

@@ -20,17 +20,20 @@ from redrive.provision import ensure
 from redrive.spec import parse_consumer
 from redrive.topology import Owner, Wanted, dead_queue_name
 from redrive_testbed.shell import wait_until
+from workers.descent import descendants
 
 HANDLERS = Path(__file__).parent
+PROGRAM = {"command": {"args": [sys.executable, str(HANDLERS / "program.py")]}}
+WORKER = ("-m", "redrive.worker")
 QUEUE = "orders"
 IDLE_SECONDS = 10
 
 
 def manifest(vhost, *, mode="Process", concurrency=4, timeout="60s", retry=None, runner=None):
-    """Build a RetryingConsumer that retries fast."""
+    """Build a RetryingConsumer that retries fast; in mode Command it runs a program."""
     backoff = {"strategy": "Fixed", "base": "250ms", "jitter": "None"}
     handler = "scripted:handle_async" if mode == "Async" else "scripted:handle"
-    runner = runner or {"python": {"handler": handler, "mode": mode}}
+    runner = runner or (PROGRAM if mode == "Command" else {"python": {"handler": handler, "mode": mode}})
     return {
         "apiVersion": "redrive.dev/v1alpha1",
         "kind": "RetryingConsumer",
@@ -91,9 +94,9 @@ class Bed:
         self.disconnect()
         wait_until("the broker lets the test in", self._try_connect, within=120)
 
-    def start(self, *, inside=()):
-        """Start a worker, by way of another program if one is given."""
-        self.workers.append(Running(self.folder, len(self.workers), self.ledger, inside))
+    def start(self, *, inside=(), program=WORKER):
+        """Start a worker, by way of another program if one is given, or another worker."""
+        self.workers.append(Running(self.folder, len(self.workers), self.ledger, inside, program))
         return self.workers[-1]
 
     def keep_alive(self, until, *, within=240, inside=()):
@@ -195,10 +198,10 @@ def take_dead(amqp):
 class Running:
     """One worker process and its log."""
 
-    def __init__(self, folder, number, ledger, inside=()):
+    def __init__(self, folder, number, ledger, inside=(), program=WORKER):
         self.log = folder / f"log-{number}"
         pid_file = folder / f"pid-{number}"
-        command = [*inside, sys.executable, "-m", "redrive.worker", "--config", str(folder / "config.json")]
+        command = [*inside, sys.executable, *program, "--config", str(folder / "config.json")]
         command += ["--broker", str(folder / "broker"), "--port", "0"]
         environment = {
             **os.environ,
@@ -251,20 +254,3 @@ class Running:
                     continue
                 if isinstance(told, dict):
                     yield told
-
-
-def descendants(pid):
-    """List the children of a process, and theirs, from /proc."""
-    children = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, todo = [], [pid]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return found

@@ -1,8 +1,9 @@
 """A handler that does what its message says, attempt by attempt, and notes every run before it does.
 
 The body is JSON: {"do": ["fail", "ok"]}: the n-th attempt does the n-th, and the last repeats. "held, fail" waits for a
-file `fail-released` beside the ledger before it does so; "sleep:2" succeeds after so long. Runs are appended to the
-file that LEDGER names, one line each, so that also those of a process that died are there.
+file `fail-released` beside the ledger before it does so; "sleep:2" succeeds after so long, "loop:2" lets nobody in
+meanwhile. Runs are appended to the file that LEDGER names, one line each, so that also those of a process that died are
+there.
 """
 
 import asyncio
@@ -10,7 +11,10 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+from descent import descendants
 
 from redrive import Message, Reject, Retry, Snooze
 
@@ -59,6 +63,11 @@ def _note(body: dict, message: Message) -> str:
 
 
 def _act(what: str) -> None:
+    if what.startswith("loop:"):
+        deadline = time.monotonic() + float(what.removeprefix("loop:"))
+        while time.monotonic() < deadline:
+            pass
+        return
     match what:
         case "ok":
             return
@@ -75,9 +84,12 @@ def _act(what: str) -> None:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         case "kill all":
-            # As when the kernel ends a whole container: the worker, its zygote and every child, in no order.
-            os.kill(int(Path(os.environ["WORKER_PID_FILE"]).read_text()), signal.SIGKILL)
-            time.sleep(60)
+            # As when the kernel ends a whole container: the worker, its zygote and every child, all in a moment.
+            worker = int(Path(os.environ["WORKER_PID_FILE"]).read_text())
+            others = {worker, *descendants(worker)} - {os.getpid()}
+            for pid in [*others, os.getpid()]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         case "loop":
             while True:
                 pass
