@@ -18,6 +18,8 @@ def handle(body):
         print("no end of line", end="", flush=True)
     if body == b"wait":
         time.sleep(600)
+    while body.startswith(b"until ") and not os.path.exists(body.removeprefix(b"until ")):
+        time.sleep(0.05)
     if body == b"warn":
         print("a warning", file=sys.stderr, flush=True)
 """

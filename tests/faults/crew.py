@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 
-from workers.bed import descendants
+from workers.descent import descendants
 
 
 class Crew:

@@ -5,7 +5,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from faults.flatness import Allowance
-from workers.bed import descendants
+from workers.descent import descendants
 
 from redrive_testbed.errors import TestbedError
 

@@ -193,6 +193,23 @@ def test_worker_that_is_killed_is_started_again(amqp, shop):
     dev.wait_for("m-1", "✔ done")
 
 
+@pytest.mark.parametrize("told", [Dev.interrupt, lambda dev: dev.process.terminate()], ids=["SIGINT", "SIGTERM"])
+def test_what_runs_when_it_is_told_to_stop_is_finished_and_the_rest_is_still_there(amqp, shop, tmp_path, told):
+    dev = shop()
+    dev.wait_for("consuming")
+    for number in range(3):
+        publish(amqp, f"m-{number}", f"until {tmp_path / 'released'}".encode())
+    dev.wait_for("the handler got until")
+    told(dev)
+    dev.wait_for("draining")
+    (tmp_path / "released").touch()
+    assert dev.wait() == 0, dev.said
+    assert dev.lines("m-0", "1/3", "✔ done")
+    assert dev.out.splitlines()[-1] == "done 1, retried 0, dead 0"
+    wait_until("the others are not back", lambda: amqp.count_ready("orders") == 2, within=30)
+    dev.wait_for_nobody()
+
+
 def test_second_interrupt_ends_at_once_and_loses_nothing(amqp, shop):
     dev = shop()
     dev.wait_for("consuming")

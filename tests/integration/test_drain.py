@@ -26,7 +26,7 @@ def names(count):
     return [f"m-{number}" for number in range(count)]
 
 
-@pytest.mark.parametrize("mode", ["Process", "Thread", "Async"])
+@pytest.mark.parametrize("mode", ["Process", "Thread", "Async", "Command"])
 def test_worker_that_is_told_to_stop_finishes_what_has_begun_and_gives_back_the_rest(mode, beds):
     bed = beds(mode=mode)
     bed.publish(names(200), do=["sleep:0.5"])
@@ -47,16 +47,17 @@ def test_worker_that_is_told_to_stop_finishes_what_has_begun_and_gives_back_the_
     assert not any(delivery.redelivered for delivery in left)
 
 
-def test_worker_that_is_told_to_stop_twice_ends_at_once_and_loses_nothing(beds):
-    bed = beds()
-    bed.publish(names(50), do=["sleep:30"])
+@pytest.mark.parametrize("mode", ["Process", "Thread", "Async", "Command"])
+def test_worker_that_is_told_to_stop_twice_ends_at_once_and_loses_nothing(mode, beds):
+    bed = beds(mode=mode)
+    bed.publish(names(50), do=["held, ok"])
     worker = bed.start()
-    worker.wait_for("consuming")
-    wait_until("four run", lambda: len(bed.runs()) >= 4, within=30)
+    wait_until("four run", lambda: len(bed.runs()) == 4, within=30)
     worker.process.terminate()
     worker.wait_for("draining")
     worker.process.terminate()
-    assert worker.process.wait(10) != 0
+    assert worker.process.wait(10) == 143
+    assert worker.lines("done") == []
     wait_until("not all are back", lambda: bed.amqp.count_ready(QUEUE) == 50, within=30)
 
 
@@ -75,16 +76,25 @@ def test_worker_that_is_told_to_stop_while_it_gives_way_to_another_gives_back_wh
         assert read_story(delivery.properties.headers).attempt == (2 if name == "stuck" else 1)
 
 
-def test_fifty_drains_of_a_full_prefetch_park_nobody(beds):
-    bed = beds(mode="Thread", concurrency=2)
-    bed.publish(names(200), do=["sleep:0.05"])
-    for _ in range(50):
+@pytest.mark.parametrize("mode", ["Process", "Thread"])
+def test_many_drains_of_a_full_prefetch_park_nobody(mode, beds):
+    bed = beds(mode=mode, concurrency=8)
+    bed.publish(names(230), do=["held, ok"])
+    for drains in range(1, 26):
         worker = bed.start()
-        worker.wait_for("consuming")
-        assert worker.stop() == 0
+        wait_until("not all handlers run", lambda drains=drains: len(bed.runs()) == 8 * drains, within=60, every=0.02)
+        worker.process.terminate()
+        worker.wait_for("draining")
+        bed.release()
+        assert worker.process.wait(30) == 0
+        assert len(worker.lines("done")) == 8, "what had begun was not finished, or more was begun"
+        bed.hold()
+    gave_back = [worker for worker in bed.workers if len(worker.lines("given-back")) >= 4]
+    assert len(gave_back) > 20, "most workers had nothing to give back"
+    bed.release()
     bed.start()
     bed.wait_done()
     bed.wait_empty()
     assert bed.letters() == []
     assert {attempt for _, attempt, _ in bed.runs()} == {1}
-    assert len(bed.runs()) == 200, "a drain made somebody run twice"
+    assert len(bed.runs()) == 230, "a drain made somebody run twice"

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from typing import NamedTuple
 
 import pytest
 from workers.bed import Bed, manifest
@@ -10,9 +11,23 @@ from redrive.letter import read_death
 from redrive.outcome import DeadReason
 from redrive.watchdog import ALARM_SECONDS, CPU_SECONDS, EXIT_CODE
 
-NEIGHBOURS = [f"n-{number}" for number in range(100)]
-KILLERS = {"kill": DeadReason.CRASHED, "exit": DeadReason.CRASHED, "kill all": DeadReason.CRASHED}
-TIMEOUT = {"loop": DeadReason.EXHAUSTED}
+
+class Fate(NamedTuple):
+    """What its letter tells of a killer, and how often it ran."""
+
+    reason: DeadReason
+    crashes: int
+    attempt: int
+    runs: int
+
+
+# Of a process that dies alone it is known which message ran in it. Where others are in doubt, it runs once among them,
+# and then alone until enough of them have died.
+CONVICTED = Fate(DeadReason.CRASHED, crashes=3, attempt=1, runs=3)
+SUSPECTED = Fate(DeadReason.CRASHED, crashes=3, attempt=1, runs=4)
+EXHAUSTED = Fate(DeadReason.EXHAUSTED, crashes=0, attempt=3, runs=3)
+IN_A_CHILD = {"kill": CONVICTED, "exit": CONVICTED, "kill all": SUSPECTED, "loop": EXHAUSTED}
+IN_A_PROGRAM = {"kill": CONVICTED, "exit": EXHAUSTED, "loop": EXHAUSTED}
 
 
 @pytest.fixture
@@ -30,51 +45,51 @@ def beds(vhost, tmp_path):
         bed.close()
 
 
-def check(bed, reason, *, inside=()):
+def check(bed, crime, fate, *, neighbours=100, inside=()):
     """Let the killer loose in the middle of the others, and see who is left."""
-    bed.publish(NEIGHBOURS[:50])
-    bed.publish(["killer"], do=[bed.crime])
-    bed.publish(NEIGHBOURS[50:])
-    bed.keep_alive(lambda: set(NEIGHBOURS) <= set(bed.ran()) and bed.dead(), inside=inside)
+    others = [f"n-{number}" for number in range(neighbours)]
+    bed.publish(others[: neighbours // 2])
+    bed.publish(["killer"], do=[crime])
+    bed.publish(others[neighbours // 2 :])
+    bed.keep_alive(lambda: set(others) <= set(bed.ran()) and bed.dead(), inside=inside)
     bed.wait_empty()
     [letter] = bed.letters()
-    assert (letter.id, read_death(letter.headers).reason) == ("killer", reason)
+    runs = [name for name, _, _ in bed.runs() if name == "killer"]
+    story = letter.story
+    assert letter.id == "killer"
+    assert Fate(read_death(letter.headers).reason, story.crashes, story.attempt, len(runs)) == fate
     assert {attempt for name, attempt, _ in bed.runs() if name != "killer"} == {1}
     return letter
 
 
-@pytest.mark.parametrize("crime", [*KILLERS, *TIMEOUT])
+@pytest.mark.parametrize("crime", IN_A_CHILD)
 def test_killer_is_parked_and_its_neighbours_are_none_the_worse(crime, beds):
-    bed = beds("Process")
-    bed.crime = crime
-    check(bed, {**KILLERS, **TIMEOUT}[crime])
+    check(beds("Process"), crime, IN_A_CHILD[crime])
+
+
+@pytest.mark.parametrize("crime", IN_A_PROGRAM)
+def test_killer_of_its_own_program_is_parked_and_its_neighbours_are_none_the_worse(crime, beds):
+    bed = beds("Command")
+    check(bed, crime, IN_A_PROGRAM[crime], neighbours=20)
+    assert len(bed.workers) == 1
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
 @pytest.mark.parametrize("crime", ["kill", "exit"])
 def test_killer_of_the_worker_itself_is_parked_and_its_neighbours_are_none_the_worse(mode, crime, beds):
-    bed = beds(mode)
-    bed.crime = crime
-    letter = check(bed, DeadReason.CRASHED)
-    assert letter.story.crashes == 3
-    # Once among others, three times alone.
-    assert len([run for run in bed.runs() if run[0] == "killer"]) == 4
+    check(beds(mode), crime, SUSPECTED)
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
 def test_handler_that_never_ends_is_ended_and_its_neighbours_are_none_the_worse(mode, beds):
-    bed = beds(mode)
-    bed.crime = "loop"
-    check(bed, DeadReason.EXHAUSTED)
+    check(beds(mode), "loop", EXHAUSTED)
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
 def test_handler_that_keeps_the_interpreter_to_itself_is_parked_and_its_neighbours_are_none_the_worse(mode, beds):
     """Its time is over after two seconds, and nobody could say so; the worker ends itself instead."""
     bed = beds(mode, crashes=1)
-    bed.crime = "keep"
-    letter = check(bed, DeadReason.CRASHED)
-    assert letter.story.crashes == 1
+    check(bed, "keep", Fate(DeadReason.CRASHED, crashes=1, attempt=1, runs=2))
     ended = [worker for worker in bed.workers if worker.process.returncode == EXIT_CODE]
     assert len(ended) == 2  # once among others, once alone
     assert all("in _act" in worker.log.read_text() for worker in ended)
@@ -96,8 +111,7 @@ def test_worker_that_stood_still_for_longer_than_that_goes_on(beds):
 def test_message_that_eats_all_memory_is_parked_and_its_neighbours_are_none_the_worse(beds, group):
     """As in a container with a limit; the worker itself lives through it."""
     bed = beds("Process")
-    bed.crime = "eat"
     into_group = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    letter = check(bed, DeadReason.CRASHED, inside=into_group)
+    letter = check(bed, "eat", SUSPECTED, inside=into_group)
     assert "MiB" in letter.story.error
     assert len(bed.workers) == 1

@@ -1,7 +1,7 @@
 """A worker whose broker fails it: nothing is lost, and it goes on by itself.
 
 In each test a worker has messages in every state when the fault strikes: done, running, fetched, sleeping and waiting.
-Afterwards each was done, none is left, and none was parked.
+Afterwards each was done, none is left, and none was parked. What runs when a worker loses its broker is not run again.
 """
 
 import threading
@@ -21,6 +21,7 @@ from .stalling_proxy import StallingProxy
 
 FAILS_ONCE = ("fail", "ok")
 SLOW = ("sleep:1",)
+HELD = ["held-0", "held-1"]
 
 
 @pytest.fixture
@@ -44,11 +45,23 @@ def names(what, count):
 
 
 def load(bed, worker):
-    """Publish messages for every state, and wait until the worker is in the middle of them."""
-    bed.publish(names("slow", 8), do=SLOW)
+    """Publish messages for every state, and wait until the worker is in the middle of them.
+
+    Half of its handlers are held until it loses its broker; the others have enough to do for as long.
+    """
+    bed.publish(HELD, do=("held, ok",))
     bed.publish(names("flaky", 60), do=FAILS_ONCE)
+    bed.publish(names("slow", 16), do=SLOW)
     bed.publish(names("plain", 60))
     worker.wait_for("retry", 5)
+    assert len(bed.left()) > len(HELD), "the fault would strike a worker that is nearly idle"
+
+
+def wait_lost(bed, worker):
+    """Wait until the worker has lost its broker, in the middle of its work, and let that end."""
+    worker.wait_for("lost", within=120)
+    assert set(HELD) <= bed.left(), "the fault struck when all was done"
+    bed.release()
 
 
 def check(bed, *, within=240):
@@ -57,6 +70,7 @@ def check(bed, *, within=240):
     bed.wait_done(within=within)
     bed.wait_empty()
     assert bed.letters() == []
+    assert [name for name, times in bed.ran().items() if name in HELD and times > 1] == []
 
 
 @pytest.mark.usefixtures("grown_up_queues")
@@ -64,6 +78,7 @@ def test_broker_is_restarted(own_bed, own_broker):
     worker = own_bed.start()
     load(own_bed, worker)
     own_broker.stop()
+    wait_lost(own_bed, worker)
     own_broker.start()
     own_bed.reconnect()
     check(own_bed)
@@ -74,22 +89,40 @@ def test_broker_is_killed(own_bed, own_broker):
     worker = own_bed.start()
     load(own_bed, worker)
     own_broker.kill()
+    wait_lost(own_bed, worker)
     own_broker.start()
     own_bed.reconnect()
     check(own_bed)
 
 
+@pytest.fixture
+def wide_bed(own_broker, tmp_path):
+    """Give a bed whose worker can hold many failures and run others beside them."""
+    vhost = own_broker.add_vhost("shop")
+    bed = Bed(vhost.amqp_url, tmp_path, manifest("shop", mode="Thread", concurrency=60, timeout="300s"))
+    yield bed
+    bed.close()
+
+
 @pytest.mark.parametrize("alarm", ["memory_alarm", "disk_alarm"])
-def test_broker_takes_nothing_while_it_is_short_of(alarm, own_bed, own_broker):
-    worker = own_bed.start()
-    own_bed.publish(names("slow", 8), do=SLOW)
-    own_bed.publish(names("flaky", 60), do=FAILS_ONCE)
-    own_bed.publish(names("plain", 300))
-    worker.wait_for("retry", 5)
+def test_broker_takes_nothing_while_it_is_short_of(alarm, wide_bed, own_broker):
+    """What succeeds is acknowledged all the while, and more is taken: only publishing is blocked."""
+    worker = wide_bed.start()
+    wide_bed.publish(names("flaky", 60), do=FAILS_ONCE)
+    worker.wait_for("retry", 60)
+    wide_bed.publish(names("failing", 40), do=("held, fail", "ok"))
+    wide_bed.publish(names("plain", 400), do=("held, ok",))  # more than a worker may have at once
+    wait_until("sixty run", lambda: len([what for _, _, what in wide_bed.runs() if "held" in what]) == 60, within=60)
     with getattr(own_broker, alarm)():
-        # What succeeds is acknowledged all the while: only publishing is blocked.
-        own_bed.wait_done(names("plain", 10))
-    check(own_bed)
+        wide_bed.release("fail")
+        [told] = worker.wait_for("broker", within=30)
+        assert "short of memory or disk" in told["reason"]
+        wide_bed.release("ok")
+        wide_bed.wait_done(names("plain", 400))
+        assert wide_bed.left() >= set(names("failing", 40))
+        assert len(worker.lines("retry")) == 60, "a retry was confirmed"
+    check(wide_bed)
+    assert len(worker.lines("retry")) == 110
 
 
 def test_queue_is_deleted_and_what_the_worker_held_is_not_lost(bed, broker, vhost):
@@ -123,7 +156,7 @@ def test_channel_is_closed_by_an_error(bed, broker, vhost):
     offence = f"[gen_server:cast(Channel, {method}) || Channel <- rabbit_channel:list()]."
     bed.disconnect()  # or our own channels would be among them
     broker.rabbitmqctl("eval", offence)
-    worker.wait_for("lost")
+    wait_lost(bed, worker)
     check(bed)
 
 
@@ -132,17 +165,21 @@ def test_connections_are_closed_by_an_administrator(bed, broker, vhost):
     load(bed, worker)
     broker.rabbitmqctl("close_all_user_connections", vhost.user, "maintenance")
     bed.reconnect()
-    worker.wait_for("lost")
+    wait_lost(bed, worker)
     check(bed)
 
 
 def test_broker_loses_its_patience_with_a_slow_handler(own_bed, own_broker):
-    worker = own_bed.start()
+    """An old broker closes the channel for it, a new one ends the consumer; what runs is not run again."""
     own_broker.rabbitmqctl("eval", "application:set_env(rabbit, consumer_timeout, 5000).")
     own_broker.rabbitmqctl("eval", "application:set_env(rabbit, channel_tick_interval, 1000).")
-    own_bed.publish(names("slow", 2), do=("sleep:12",))
+    worker = own_bed.start()  # now: a consumer of a new broker keeps the patience that it began with
+    own_bed.publish(HELD, do=("held, ok",))
     own_bed.publish(names("plain", 20))
     own_bed.wait_done(names("plain", 20))
+    wait_until("the broker bears it", lambda: worker.lines("lost") or worker.lines("cancelled"), within=120)
+    assert set(HELD) <= own_bed.left()
+    own_bed.release()
     check(own_bed)
     assert worker.process.returncode == 0
 
@@ -230,6 +267,6 @@ def test_connection_stalls_for_a_minute(bed, vhost):
         proxy.stall()
         resumed = threading.Timer(60, proxy.flow)
         resumed.start()
-        worker.wait_for("lost", within=120)
+        wait_lost(bed, worker)
         resumed.join()
         check(bed)

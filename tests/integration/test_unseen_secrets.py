@@ -6,7 +6,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from workers.bed import Bed, descendants, manifest
+from workers.bed import Bed, manifest
+from workers.descent import descendants
 
 from redrive_testbed.shell import wait_until
 

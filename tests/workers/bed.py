@@ -20,17 +20,20 @@ from redrive.provision import ensure
 from redrive.spec import parse_consumer
 from redrive.topology import Owner, Wanted, dead_queue_name
 from redrive_testbed.shell import wait_until
+from workers.descent import descendants
 
 HANDLERS = Path(__file__).parent
+PROGRAM = {"command": {"args": [sys.executable, str(HANDLERS / "program.py")]}}
+WORKER = ("-m", "redrive.worker")
 QUEUE = "orders"
 IDLE_SECONDS = 10
 
 
 def manifest(vhost, *, mode="Process", concurrency=4, timeout="60s", retry=None, runner=None):
-    """Build a RetryingConsumer that retries fast."""
+    """Build a RetryingConsumer that retries fast; in mode Command it runs a program."""
     backoff = {"strategy": "Fixed", "base": "250ms", "jitter": "None"}
     handler = "scripted:handle_async" if mode == "Async" else "scripted:handle"
-    runner = runner or {"python": {"handler": handler, "mode": mode}}
+    runner = runner or (PROGRAM if mode == "Command" else {"python": {"handler": handler, "mode": mode}})
     return {
         "apiVersion": "redrive.dev/v1alpha1",
         "kind": "RetryingConsumer",
@@ -91,9 +94,9 @@ class Bed:
         self.disconnect()
         wait_until("the broker lets the test in", self._try_connect, within=120)
 
-    def start(self, *, inside=()):
-        """Start a worker, by way of another program if one is given."""
-        self.workers.append(Running(self.folder, len(self.workers), self.ledger, inside))
+    def start(self, *, inside=(), program=WORKER):
+        """Start a worker, by way of another program if one is given, or another worker."""
+        self.workers.append(Running(self.folder, len(self.workers), self.ledger, inside, program))
         return self.workers[-1]
 
     def keep_alive(self, until, *, within=240, inside=()):
@@ -113,6 +116,14 @@ class Bed:
             self.published.append(name)
             self.amqp.publish("", QUEUE, body, Properties(message_id=name, delivery_mode=2, **properties))
 
+    def release(self, what="ok"):
+        """Let those that are held before they do this go on, and those that come later."""
+        (self.folder / f"{what}-released").touch()
+
+    def hold(self, what="ok"):
+        """Have those that come from now on held again."""
+        (self.folder / f"{what}-released").unlink()
+
     def runs(self):
         """List what was run, in order: id, attempt, and what it did; of a line that is being written, nothing yet."""
         lines = self.ledger.read_text().rpartition("\n")[0].splitlines()
@@ -124,7 +135,11 @@ class Bed:
 
     def ran(self):
         """Count the runs that were to succeed, by id."""
-        return Counter(name for name, _, what in self.runs() if what == "ok" or what.startswith("sleep:"))
+        return Counter(name for name, _, what in self.runs() if what in ("ok", "held, ok") or what.startswith("sleep:"))
+
+    def left(self):
+        """Say what was published and is not done, as the workers tell it."""
+        return set(self.published) - set(self.done())
 
     def dead(self):
         return self.amqp.count_ready(dead_queue_name(QUEUE))
@@ -132,7 +147,7 @@ class Bed:
     def wait_done(self, names=None, *, within=120):
         """Wait until each of these was done at least once, and nothing of them is left in the queue."""
         wanted = set(self.published if names is None else names)
-        missing = lambda: sorted(wanted - set(self.done()))  # noqa: E731
+        missing = lambda: sorted(wanted & self.left())  # noqa: E731
         wait_until(lambda: f"not done: {missing()[:5]}; {self._tail()}", lambda: not missing(), within=within)
 
     def wait_empty(self, within=60):
@@ -184,10 +199,10 @@ def take_dead(amqp):
 class Running:
     """One worker process and its log."""
 
-    def __init__(self, folder, number, ledger, inside=()):
+    def __init__(self, folder, number, ledger, inside=(), program=WORKER):
         self.log = folder / f"log-{number}"
         pid_file = folder / f"pid-{number}"
-        command = [*inside, sys.executable, "-m", "redrive.worker", "--config", str(folder / "config.json")]
+        command = [*inside, sys.executable, *program, "--config", str(folder / "config.json")]
         command += ["--broker", str(folder / "broker"), "--port", "0"]
         environment = {
             **os.environ,
@@ -240,20 +255,3 @@ class Running:
                     continue
                 if isinstance(told, dict):
                     yield told
-
-
-def descendants(pid):
-    """List the children of a process, and theirs, from /proc."""
-    children = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, todo = [], [pid]
-    while todo:
-        below = children.get(todo.pop(), [])
-        found += below
-        todo += below
-    return found

@@ -1,7 +1,9 @@
 """A handler that does what its message says, attempt by attempt, and notes every run before it does.
 
-The body is JSON: {"do": ["fail", "ok"]}: the n-th attempt does the n-th, and the last repeats. Runs are appended to the
-file that LEDGER names, one line each, so that also those of a process that died are there.
+The body is JSON: {"do": ["fail", "ok"]}: the n-th attempt does the n-th, and the last repeats. "held, fail" waits for a
+file `fail-released` beside the ledger before it does so; "sleep:2" succeeds after so long, "loop:2" lets nobody in
+meanwhile. Runs are appended to the file that LEDGER names, one line each, so that also those of a process that died are
+there.
 """
 
 import asyncio
@@ -9,7 +11,11 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+from descent import descendants
 
 from redrive import Message, Reject, Retry, Snooze
 
@@ -19,19 +25,32 @@ class Down(Exception):
 
 
 def handle(body: dict, message: Message) -> None:
-    what = _note(body, message)
-    if what.startswith("sleep:"):
-        time.sleep(float(what.removeprefix("sleep:")))
-    else:
-        _act(what)
+    what, pauses = _read(_note(body, message))
+    for seconds in pauses:
+        time.sleep(seconds)
+    _act(what)
 
 
 async def handle_async(body: dict, message: Message) -> None:
-    what = _note(body, message)
+    what, pauses = _read(_note(body, message))
+    for seconds in pauses:
+        await asyncio.sleep(seconds)
+    _act(what)
+
+
+def _read(what: str) -> tuple[str, Iterator[float]]:
+    """Say what to do at last, and how long to sleep before it, again and again."""
     if what.startswith("sleep:"):
-        await asyncio.sleep(float(what.removeprefix("sleep:")))
-    else:
-        _act(what)
+        return "ok", iter([float(what.removeprefix("sleep:"))])
+    if what.startswith("held, "):
+        what = what.removeprefix("held, ")
+        return what, _until(Path(os.environ["LEDGER"]).with_name(f"{what}-released"))
+    return what, iter(())
+
+
+def _until(released: Path) -> Iterator[float]:
+    while not released.exists():
+        yield 0.1
 
 
 def _note(body: dict, message: Message) -> str:
@@ -45,6 +64,11 @@ def _note(body: dict, message: Message) -> str:
 
 
 def _act(what: str) -> None:
+    if what.startswith("loop:"):
+        deadline = time.monotonic() + float(what.removeprefix("loop:"))
+        while time.monotonic() < deadline:
+            pass
+        return
     match what:
         case "ok":
             return
@@ -61,9 +85,12 @@ def _act(what: str) -> None:
         case "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         case "kill all":
-            # As when the kernel ends a whole container: the worker, its zygote and every child, in no order.
-            os.kill(int(Path(os.environ["WORKER_PID_FILE"]).read_text()), signal.SIGKILL)
-            time.sleep(60)
+            # As when the kernel ends a whole container: the worker, its zygote and every child, all in a moment.
+            worker = int(Path(os.environ["WORKER_PID_FILE"]).read_text())
+            others = {worker, *descendants(worker)} - {os.getpid()}
+            for pid in [*others, os.getpid()]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         case "loop":
             while True:
                 pass
