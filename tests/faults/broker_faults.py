@@ -93,6 +93,7 @@ class ConsumerTimeout(Fault):
     lane = "broker"
     takes_back = True
     held = 20.0
+    breaks = int(held * 1000 / CONSUMER_TIMEOUT_MS)
 
     def start(self, stage, chance):
         _set_patience(stage.nodes[0], CONSUMER_TIMEOUT_MS, TICK_MS)
@@ -106,6 +107,7 @@ class NodeKilled(Fault):
     """One node of three is killed, the one that everybody is connected to, and comes back."""
 
     name = "node-killed"
+    breaks = 2  # the node, and later the queue's leader may change again
     lane = "broker"
     takes_back = True
     held = 15.0
@@ -134,6 +136,7 @@ class NodesCut(Fault):
     """
 
     name = "nodes-cut"
+    breaks = 2  # before RabbitMQ 4 a node is also restarted in the end
     lane = "broker"
     takes_back = True
     held = 30.0
@@ -163,6 +166,7 @@ class LeaderChanged(Fault):
     """The work queue's leader is moved to another node, and to the third one."""
 
     name = "leader-changed"
+    breaks = 2
     lane = "broker"
     takes_back = True
     nodes = 3
@@ -176,6 +180,7 @@ class MajorityLost(Fault):
     """Two nodes of three are killed: no quorum queue takes or gives anything. Both come back."""
 
     name = "majority-lost"
+    breaks = 2
     lane = "broker"
     takes_back = True
     held = 15.0

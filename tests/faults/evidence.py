@@ -56,13 +56,14 @@ def take_letters(bed):
 
 
 def to_letter(message):
-    reason = read_death(message.headers).reason
+    death = read_death(message.headers)
     return Letter(
         message=message.id,
-        reason=reason and str(reason),
+        reason=death.reason and str(death.reason),
         attempt=message.attempt,
         crashes=message.story.crashes,
         failed_by=message.story.error_type,
+        dead_at=death.at and death.at.timestamp(),
     )
 
 

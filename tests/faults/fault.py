@@ -9,6 +9,8 @@ from faults.stage import Stage
 class Fault:
     """Something to break on a stage. `held` is how long it stays broken, `destroyed` what went by our own will.
 
+    It `breaks` something so many times: as often may a message be taken out of somebody's hands.
+
     The `lane` says what it needs: faults of the lane "broker" ask something of the broker to begin or to end, so
     two of them do not go together; those of the lane "worker" go with any. The lanes "control" and "pods" are those of
     faults of Kubernetes: `pace` is how many messages are published in a second meanwhile, and `mode` that of the
@@ -21,6 +23,7 @@ class Fault:
     nodes = 1
     takes_back = False
     gentle = False
+    breaks = 1
     mode = "Process"
     pace = 12.0
 

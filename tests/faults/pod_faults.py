@@ -24,9 +24,10 @@ class PodDeleted(PodFault):
     """Somebody deletes a pod by force, without any time to end; twice."""
 
     name = "pod-deleted"
+    breaks = 2
 
     def start(self, stage, chance):
-        for _ in range(2):
+        for _ in range(self.breaks):
             name = stage.crew.pick(chance)["metadata"]["name"]
             stage.crew.deaths.append(time.time())
             stage.namespace.kubectl("delete", "pod", name, "--force", "--grace-period=0", "--ignore-not-found")
@@ -37,9 +38,10 @@ class PodKilled(PodFault):
     """Every process of a pod is killed with SIGKILL, and its node starts it again; three times."""
 
     name = "pod-killed"
+    breaks = 3
 
     def start(self, stage, chance):
-        for _ in range(3):
+        for _ in range(self.breaks):
             stage.crew.kill(stage.crew.pick(chance))
             time.sleep(2)
 
@@ -120,6 +122,7 @@ class SecretRotated(PodFault):
     """The workers' password changes on the broker, which closes their connections; later the Secret has the new one."""
 
     name = "secret-rotated"
+    breaks = 2
     takes_back = True
     held = 5.0
 
@@ -140,8 +143,8 @@ class OutOfMemory(PodFault):
     """A handler that is a thread asks for more memory than the container may have: the kernel kills the worker."""
 
     name = "pod-out-of-memory"
+    breaks = greedy = 3
     mode = "Thread"
-    greedy = 3
 
     def start(self, stage, chance):
         for number in range(self.greedy):

@@ -130,6 +130,7 @@ class PasswordRotated(Fault):
     """The workers' password is changed and their connections closed; a while later they are given the new one."""
 
     name = "password-rotated"
+    breaks = 2  # their connections are closed, and the next ones refused
     lane = "broker"
     takes_back = True
     held = 5.0

@@ -36,6 +36,10 @@ def dies(step: str) -> bool:
     return step.startswith("die") or step == "eat once"
 
 
+def dies_always(step: str) -> bool:
+    return step == "die"
+
+
 MAX_ATTEMPTS = 3
 MAX_CRASHES = 3
 

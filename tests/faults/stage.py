@@ -40,7 +40,7 @@ class Stage:
     """One consumer on one broker, or on a cluster. Close it: nothing of it outlives the trial."""
 
     def __init__(self, nodes, folder, *, workers=2, spared=0, operator=None, inside=()):
-        self.nodes = nodes
+        self.nodes, self.workers = nodes, workers
         self.published = {}
         vhost = nodes[0].add_vhost(VHOST)
         ports = [node.settings.ports.amqp for node in nodes]

@@ -78,6 +78,7 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         timed_out=read_timeouts(stage.bed.workers) | told_timeouts(stage.bed.ledger, letters),
         disturbances=disturbances,
         deaths=stage.crew.deaths,
+        workers=stage.workers,
     )
     return Outcome(
         faults=tuple(one.name for one in disturbances),
@@ -135,6 +136,7 @@ def disturb(stage, fault, chance):
         takes_back=fault.takes_back,
         gentle=fault.gentle,
         mended=mended,
+        breaks=fault.breaks,
     )
 
 
