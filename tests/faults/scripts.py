@@ -86,7 +86,7 @@ SHARES = {
 }
 
 
-def seeded(seed: float) -> Random:
+def seeded(seed: float | str) -> Random:
     """Give a chance that can be repeated."""
     return Random(seed)  # noqa: S311 - nothing secret is made of it
 
