@@ -44,6 +44,7 @@ class Wrong(StrEnum):
     CUT_SHORT = "a run was cut short though nothing was broken"
     TOO_OFTEN = "run more often than what was broken explains"
     DOUBLED = "parked twice, or handled and parked, though nothing was broken"
+    LATE = "later than what was broken explains"
     UNKNOWN = "nobody published it"
     FORBIDDEN = "run though it cannot be read"
 
@@ -96,6 +97,7 @@ def account(found: Findings) -> Account:
         case = _Case(name, published, sorted(runs[name], key=lambda run: run.began), letters[name], found)
         complaints += case.judge(counts)
     complaints += _judge_all(found, counts["twins"])
+    complaints += _judge_lateness(found)
     destroyed = sum(one.destroyed for one in found.disturbances)
     excused = counts["missing"] <= destroyed
     return Account(
@@ -121,6 +123,17 @@ def _judge_all(found: Findings, twins: int) -> Iterable[Complaint]:
     held += sum(one.sent - 1 for one in found.published.values())
     if harsh and twins > held:
         yield Complaint("all together", Wrong.TOO_OFTEN, f"{twins} ran twice, of {held} that were held")
+
+
+def _judge_lateness(found: Findings) -> Iterable[Complaint]:
+    """Compare the latest retry with what is known of everything that was broken; if nothing was, nobody was bound."""
+    allowed = [one.max_lateness for one in found.disturbances]
+    known = [seconds for seconds in allowed if seconds is not None]
+    if not known or len(known) < len(allowed):
+        return
+    late = lateness_seconds(found)
+    if late > max(known):
+        yield Complaint("all together", Wrong.LATE, f"the latest retry by {late:.1f} s, not {max(known):.0f} s")
 
 
 @dataclass(frozen=True)
@@ -297,9 +310,10 @@ def recovery_seconds(found: Findings, disturbance: Disturbance) -> float | None:
     return min(ends) - since if ends else None
 
 
-def lateness_seconds(found: Findings, delay: float) -> float:
+def lateness_seconds(found: Findings) -> float:
     """Say by how much the latest retry came after its delay, waiting in the queue included."""
     ends, latest = {}, 0.0
+    delay = found.delay or 0.0
     for run in sorted(found.runs, key=lambda run: run.began):
         before = ends.get((run.message, run.attempt - 1))
         if before is not None and (run.message, run.attempt) not in ends:

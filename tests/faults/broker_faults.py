@@ -1,7 +1,9 @@
 """Brokers that are killed, restarted, frozen or short of something; alone, and as nodes of a cluster of three."""
 
 import signal
+import threading
 from contextlib import ExitStack
+from itertools import count
 
 from faults.crew import send
 from faults.fault import Fault
@@ -127,6 +129,33 @@ class NodeFrozen(BrokerFrozen):
     nodes = 3
 
 
+class NodeSlow(NodeFrozen):
+    """One node of three answers late, all the time: a tenth of a second late, whoever asks, as if by a slow network."""
+
+    name = "node-slow"
+    takes_back = False
+    pause = 0.1
+
+    def start(self, stage, chance):
+        super().start(stage, chance)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def heal(self, stage):
+        self._over.set()
+        self._thread.join(10)
+        super().heal(stage)
+
+    def _work(self):
+        """Let it go on and stand still in turn."""
+        for number in count():
+            if self._over.wait(self.pause):
+                return
+            for pid in self._pids:
+                send(pid, signal.SIGSTOP if number % 2 else signal.SIGCONT)
+
+
 class NodesCut(Fault):
     """Nothing goes between one node of three, the one that everybody is connected to, and the two others.
 
@@ -208,4 +237,4 @@ def _set_patience(node, timeout, tick):
 
 
 BROKER_FAULTS = (BrokerKilled, BrokerRestarted, BrokerFrozen, MemoryAlarm, DiskAlarm, ConsumerTimeout)
-CLUSTER_FAULTS = (NodeKilled, NodeFrozen, NodesCut, LeaderChanged, MajorityLost)
+CLUSTER_FAULTS = (NodeKilled, NodeFrozen, NodeSlow, NodesCut, LeaderChanged, MajorityLost)

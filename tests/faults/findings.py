@@ -46,7 +46,8 @@ class Disturbance:
 
     It takes messages out of somebody's hands as often as it `breaks` something. While one lasts that `takes_back`, the
     broker may take them away from all workers, and these live. A `gentle` one kills nobody and breaks no connection, so
-    it excuses nothing. `mended` is when the last hand was laid to it, if it took longer until all was as before.
+    it excuses nothing. `mended` is when the last hand was laid to it, if it took longer until all was as before. No
+    retry may come later than `max_lateness`, unless nobody knows how late they may.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Disturbance:
     gentle: bool = False
     mended: float | None = None
     breaks: int = 1
+    max_lateness: float | None = None
 
     @property
     def whole_after(self) -> float:
@@ -69,7 +71,8 @@ class Findings:
     """All that was found after a trial.
 
     `stuck` waited too, and came only when their queue got another leader. `timed_out` are attempts that a worker ended,
-    by id and number; `deaths` are the times at which workers died, of which there are so many at a time.
+    by id and number; `deaths` are the times at which workers died, of which there are so many at a time. A retry sleeps
+    for `delay` seconds, where all sleep equally long.
     """
 
     published: Mapping[str, Published]
@@ -81,3 +84,4 @@ class Findings:
     disturbances: Sequence[Disturbance] = ()
     deaths: Sequence[float] = ()
     workers: int = 2
+    delay: float | None = None

@@ -2,10 +2,12 @@
 
 Nobody is believed who says that nothing is there but the replicas of the queues themselves. What a rung holds is waited
 for until it is home. What does not come by then is given free by another leader: a queue may keep it for a consumer
-that is gone (`test_lost_node`).
+that is gone (`test_lost_node`). What faults have sent to queues of others is taken out as well, and none of it may be
+missing.
 """
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from faults.accounting import Letter
@@ -28,6 +30,7 @@ class Found:
     waiting: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
     letters: list[Letter] = field(default_factory=list)
+    neighbours: Counter[str] = field(default_factory=Counter)
 
 
 def search(stage):
@@ -41,6 +44,8 @@ def search(stage):
         left = _drain(stage, found, found.stuck)
     if not is_at_rest(left):
         print(f"left behind: {_some(left)}", flush=True)
+    missing = stage.neighbours - found.neighbours
+    assert not missing, f"messages of others are missing: {missing}"
     return found
 
 
@@ -50,7 +55,9 @@ def _drain(stage, found, names):
     while True:
         found.letters += take_letters(stage.bed)
         for queue in (QUEUE, ORPHANS):
-            names |= _take(stage, queue)
+            names |= {message.id for message in _take(stage, queue)}
+        for queue in stage.neighbours:
+            found.neighbours[queue] += len(_take(stage, queue))
         left = count_all(stage.nodes, VHOST)
         if is_at_rest(left) or time.monotonic() > deadline:
             return left
@@ -58,12 +65,12 @@ def _drain(stage, found, names):
 
 
 def _take(stage, queue):
-    found = set()
+    found = []
     with stage.connect() as amqp:
         for delivery in amqp.consume(queue, prefetch=500, patience=2):
             if delivery is None:
                 break
-            found.add(read_message(delivery, now=None, max_attempts=1, new_id=str).id)
+            found.append(read_message(delivery, now=None, max_attempts=1, new_id=str))
             amqp.ack(delivery.tag)
         amqp.cancel()
     return found

@@ -79,12 +79,13 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         disturbances=disturbances,
         deaths=stage.crew.deaths,
         workers=stage.workers,
+        delay=DELAY_SECONDS,
     )
     return Outcome(
         faults=tuple(one.name for one in disturbances),
         account=account(findings),
         recoveries=tuple(recovery_seconds(findings, one) for one in disturbances),
-        lateness=lateness_seconds(findings, DELAY_SECONDS),
+        lateness=lateness_seconds(findings),
         deaths=len(stage.crew.deaths),
         seconds=time.monotonic() - began,
         whole=tuple(one.whole_after for one in disturbances),
@@ -137,6 +138,7 @@ def disturb(stage, fault, chance):
         gentle=fault.gentle,
         mended=mended,
         breaks=fault.breaks,
+        max_lateness=fault.lateness_allowed,
     )
 
 

@@ -411,3 +411,25 @@ def test_message_that_was_handled_while_its_twin_was_parked_is_counted_and_needs
     assert wrongs(broken) == set()
     assert account(broken).doubled == 1
     assert ("plain", Wrong.DOUBLED) in wrongs(found)
+
+
+def retried(late, *disturbances):
+    """Give a ledger with a retry that came so late."""
+    runs = [run("flaky", 1, "fail"), run("flaky", 2, "ok", 10.1 + 0.25 + late)]
+    published = {"flaky": Published(SCRIPTS["flaky"], 5.0)}
+    return Findings(published, runs, [], disturbances=disturbances, delay=0.25)
+
+
+def bound(seconds, **facts):
+    return replace(BROKEN, max_lateness=seconds, **facts)
+
+
+def test_retry_that_comes_later_than_what_was_broken_may_hold_it_up_is_noticed():
+    assert wrongs(retried(199.0, bound(200.0))) == set()
+    assert wrongs(retried(201.0, bound(200.0))) == {("all together", Wrong.LATE)}
+    assert wrongs(retried(61.0, bound(60.0), bound(200.0))) == set()
+
+
+def test_nobody_says_how_late_a_retry_may_be_where_something_else_was_broken_too_or_nothing():
+    assert wrongs(retried(900.0, bound(200.0), BROKEN)) == set()
+    assert wrongs(retried(900.0)) == set()
