@@ -34,6 +34,11 @@ class PodCrew:
     def working(self):
         return [pod for pod in self.pods() if is_ready(pod) and not is_going(pod)]
 
+    def containers(self):
+        """Give the ids of all containers that run: one that is started again has another."""
+        statuses = [status for pod in self.pods() for status in pod["status"].get("containerStatuses", ())]
+        return {status["containerID"] for status in statuses if "running" in status["state"]}
+
     def pick(self, chance):
         """Give one that works, as soon as there is one."""
         return chance.choice(self._namespace.wait_for("a pod that works", self.working, 180))

@@ -4,8 +4,10 @@ import json
 import secrets
 import time
 
+from faults.evidence import was_ended_for_memory
 from faults.fault import Fault
 from faults.load import Load
+from faults.pod_crew import LOOK_SECONDS
 from faults.scripts import GREEDY, SCRIPTS
 from faults.stage import manage
 from workers.bed import QUEUE
@@ -148,25 +150,36 @@ class OutOfMemory(PodFault):
 
     def start(self, stage, chance):
         for number in range(self.greedy):
-            before = len(stage.crew.deaths)
+            before = self._look(stage)
             load = Load(stage.connect, [GREEDY], per_second=10, prefix=f"greedy-{id(self)}-{number}")
             load.join(within=60)
             stage.published.update(load.published)
-            self._wait_killed(stage, before)
+            [name] = load.published
+            self._wait_killed(stage, name, before)
 
-    def _wait_killed(self, stage, before):
+    def _look(self, stage):
+        """Look at what is compared afterwards."""
+        return len(stage.crew.deaths)
+
+    def _wait_killed(self, stage, name, before):
         stage.namespace.wait_for("a pod that was killed", lambda: len(stage.crew.deaths) > before, 120)
         stage.namespace.wait_for("the kernel's word for it", lambda: any(map(_was_oom, stage.crew.pods())), 30)
 
 
 class HandlerOutOfMemory(OutOfMemory):
-    """A handler that is a process asks for as much: the kernel kills that process, and the worker lives."""
+    """A handler that is a process asks for as much: the worker ends that process, or the kernel does, and lives."""
 
     name = "handler-out-of-memory"
     mode = "Process"
 
-    def _wait_killed(self, stage, before):
-        time.sleep(3)
+    def _look(self, stage):
+        return stage.crew.containers()
+
+    def _wait_killed(self, stage, name, before):
+        ledger = stage.bed.ledger
+        stage.namespace.wait_for("a process that was ended", lambda: was_ended_for_memory(ledger, name), 120)
+        time.sleep(2 * LOOK_SECONDS)  # as long as it takes to be told of a container that has ended as well
+        assert stage.crew.containers() == before, "a container did not outlive its handler's process"
 
 
 def _evict(stage, chance):
