@@ -101,7 +101,7 @@ class NeighbourStuck(Fault):
         with stage.connect() as amqp:
             for _ in range(SLEEPERS):
                 amqp.publish(RETRY, key, b"{}", Properties(delivery_mode=2))
-        stage.neighbours[NEIGHBOUR.queue] += SLEEPERS
+        stage.neighbours[NEIGHBOUR] += SLEEPERS
 
     def _tend(self, stage):
         with stage.connect() as amqp:

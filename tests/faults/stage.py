@@ -43,7 +43,7 @@ class Stage:
     def __init__(self, nodes, folder, *, workers=2, spared=0, operator=None, inside=()):
         self.nodes, self.workers = nodes, workers
         self.published = {}
-        self.neighbours = Counter()  # how many messages faults have sent to queues of others, by queue
+        self.neighbours = Counter()  # how many messages faults have sent to other consumers, by these
         vhost = nodes[0].add_vhost(VHOST)
         ports = [node.settings.ports.amqp for node in nodes]
         self.way, self._own_way = StallingProxy(*ports), StallingProxy(*ports)

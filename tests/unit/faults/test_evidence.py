@@ -4,6 +4,8 @@ import json
 
 import pytest
 from faults.evidence import to_letter, was_ended_for_memory
+from faults.queue_faults import NEIGHBOUR
+from faults.search import Found
 
 from redrive.delivery import Delivery
 from redrive.message import read_message
@@ -60,3 +62,18 @@ def test_letter_says_when_it_was_parked():
     delivery = Delivery(1, "", "", False, b"", Properties(message_id="m", headers=headers))
     letter = to_letter(read_message(delivery, now=None, max_attempts=1, new_id=str))
     assert (letter.dead_at, letter.crashes) == (1777636800.25, 3)
+
+
+@pytest.mark.parametrize(
+    ("key", "ours", "theirs"),
+    [
+        ("0.0.0.0.2.shop/neighbour", set(), 1),
+        ("0.0.0.0.2.shop/orders", {"m"}, 0),
+        ("nonsense", {"m"}, 0),
+    ],
+)
+def test_orphan_is_a_neighbours_or_ours_by_its_routing_key(key, ours, theirs):
+    delivery = Delivery(1, "redrive.dead", key, False, b"", Properties(message_id="m"))
+    found, names = Found(), set()
+    found.take_orphans([read_message(delivery, now=None, max_attempts=1, new_id=str)], names, {NEIGHBOUR: 1})
+    assert (names, found.neighbours[NEIGHBOUR.address]) == (ours, theirs)
