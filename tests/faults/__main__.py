@@ -1,8 +1,9 @@
 """Breaks things at length, and writes what came of it: `make faults`.
 
-Every fault alone, on every release, then several together by chance from a seed that is printed. Each trial has
-a broker or a cluster of its own; with --kubernetes the workers are pods of a cluster that is brought up for all of
-them. It fails when anything is lost, or wrong in another way.
+Every fault alone, on every release, then several together by chance from a seed that is printed, others on each
+release; or those that are listed, to run again what was drawn. Each trial has a broker or a cluster of its own; with
+--kubernetes the workers are pods of a cluster that is brought up for all of them. It fails when anything is lost, or
+wrong in another way.
 """
 
 import argparse
@@ -15,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from faults.figures import read_rows, to_row, write_row
-from faults.scripts import seeded
 from faults.suites import KUBERNETES, PROCESSES
+from faults.together import draw_for, put_together
 
 from redrive_testbed.rabbitmq_release import TESTED
 
@@ -43,12 +44,27 @@ def main():
 
 def _wanted(suite, asked, refuse):
     """List the faults of this suite that are asked for; names of the other one are left to it."""
+    if asked.together:
+        return _together(suite, asked, refuse)
     only = asked.only.split(",") if asked.only else list(suite.catalogue)
     unknown = [name for name in only if name not in {**PROCESSES.catalogue, **KUBERNETES.catalogue}]
     if unknown:
         refuse(f"there is no fault {', '.join(unknown)}")
     alone = [name for name in only if name in suite.catalogue] if asked.runs else []
     return [*alone, *([MIXED] if asked.mixed else [])]
+
+
+def _together(suite, asked, refuse):
+    """See that those that are listed go together here, or all in the other suite."""
+    names = asked.together.split(",")
+    other = KUBERNETES if suite is PROCESSES else PROCESSES
+    if set(names) <= set(other.catalogue):
+        return []
+    try:
+        put_together(suite.catalogue, suite.lanes, names)
+    except ValueError as reason:
+        refuse(str(reason))
+    return [MIXED]
 
 
 def _run_all(suite, wanted, asked, kept):
@@ -64,8 +80,9 @@ def _run_all(suite, wanted, asked, kept):
 
 def _try(suite, run, release, fault, asked, kept, *, seed):
     """Run one trial, keep its figures, and say whether all was right."""
-    print(f"--- RabbitMQ {release}, {fault}, seed {seed}", flush=True)
-    lanes = suite.draw(seeded(seed)) if fault == MIXED else [[suite.catalogue[fault]()]]
+    lanes = _lanes(suite, release, fault, asked, seed=seed)
+    names = ", ".join(one.name for lane in lanes for one in lane)
+    print(f"--- RabbitMQ {release}, {fault}, seed {seed}: {names}", flush=True)
     try:
         outcome, version = run(release, lanes, seed=seed, messages=asked.messages)
     except Exception:
@@ -82,6 +99,14 @@ def _try(suite, run, release, fault, asked, kept, *, seed):
     return not outcome.account.complaints
 
 
+def _lanes(suite, release, fault, asked, *, seed):
+    if fault != MIXED:
+        return [[suite.catalogue[fault]()]]
+    if asked.together:
+        return put_together(suite.catalogue, suite.lanes, asked.together.split(","))
+    return draw_for(suite.draw, seed=seed, release=release)
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("--kubernetes", action="store_true", help="faults of Kubernetes, on a cluster of two nodes")
@@ -91,6 +116,7 @@ def _parser():
     parser.add_argument("--messages", type=int, default=1000, help="in each trial")
     parser.add_argument("--runs", type=int, default=3, help="of each fault alone, on each release")
     parser.add_argument("--mixed", type=int, default=5, help="runs with several faults together, on each release")
+    parser.add_argument("--together", help="faults to be broken together, and nothing else, as often as --mixed says")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="of the first run")
     parser.add_argument("--json", help="where every figure is kept; it grows")
     parser.add_argument("--markdown", help="a page to write the table into")

@@ -1,7 +1,9 @@
 """Brokers that are killed, restarted, frozen or short of something; alone, and as nodes of a cluster of three."""
 
 import signal
+import threading
 from contextlib import ExitStack
+from itertools import count
 
 from faults.crew import send
 from faults.fault import Fault
@@ -93,6 +95,7 @@ class ConsumerTimeout(Fault):
     lane = "broker"
     takes_back = True
     held = 20.0
+    breaks = int(held * 1000 / CONSUMER_TIMEOUT_MS)
 
     def start(self, stage, chance):
         _set_patience(stage.nodes[0], CONSUMER_TIMEOUT_MS, TICK_MS)
@@ -106,6 +109,7 @@ class NodeKilled(Fault):
     """One node of three is killed, the one that everybody is connected to, and comes back."""
 
     name = "node-killed"
+    breaks = 2  # the node, and later the queue's leader may change again
     lane = "broker"
     takes_back = True
     held = 15.0
@@ -125,6 +129,33 @@ class NodeFrozen(BrokerFrozen):
     nodes = 3
 
 
+class NodeSlow(NodeFrozen):
+    """One node of three answers late, all the time: a tenth of a second late, whoever asks, as if by a slow network."""
+
+    name = "node-slow"
+    takes_back = False
+    pause = 0.1
+
+    def start(self, stage, chance):
+        super().start(stage, chance)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def heal(self, stage):
+        self._over.set()
+        self._thread.join(10)
+        super().heal(stage)
+
+    def _work(self):
+        """Let it go on and stand still in turn."""
+        for number in count():
+            if self._over.wait(self.pause):
+                return
+            for pid in self._pids:
+                send(pid, signal.SIGSTOP if number % 2 else signal.SIGCONT)
+
+
 class NodesCut(Fault):
     """Nothing goes between one node of three, the one that everybody is connected to, and the two others.
 
@@ -134,6 +165,7 @@ class NodesCut(Fault):
     """
 
     name = "nodes-cut"
+    breaks = 2  # before RabbitMQ 4 a node is also restarted in the end
     lane = "broker"
     takes_back = True
     held = 30.0
@@ -163,6 +195,7 @@ class LeaderChanged(Fault):
     """The work queue's leader is moved to another node, and to the third one."""
 
     name = "leader-changed"
+    breaks = 2
     lane = "broker"
     takes_back = True
     nodes = 3
@@ -176,6 +209,7 @@ class MajorityLost(Fault):
     """Two nodes of three are killed: no quorum queue takes or gives anything. Both come back."""
 
     name = "majority-lost"
+    breaks = 2
     lane = "broker"
     takes_back = True
     held = 15.0
@@ -203,4 +237,4 @@ def _set_patience(node, timeout, tick):
 
 
 BROKER_FAULTS = (BrokerKilled, BrokerRestarted, BrokerFrozen, MemoryAlarm, DiskAlarm, ConsumerTimeout)
-CLUSTER_FAULTS = (NodeKilled, NodeFrozen, NodesCut, LeaderChanged, MajorityLost)
+CLUSTER_FAULTS = (NodeKilled, NodeFrozen, NodeSlow, NodesCut, LeaderChanged, MajorityLost)

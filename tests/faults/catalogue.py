@@ -20,12 +20,13 @@ _ALONE = (
     "rung-deleted",
     "clock-jumped",
 )
+LANES = ("worker", "broker")
 _ON_ONE_NODE = [name for name, fault in CATALOGUE.items() if fault.nodes == 1 and name not in _ALONE]
 
 
 def draw(chance, each=3):
     """Draw faults for both lanes: those of the workers meet those of the broker in the middle."""
-    lanes = {"worker": [], "broker": []}
+    lanes = {lane: [] for lane in LANES}
     for name in _ON_ONE_NODE:
         lanes[CATALOGUE[name].lane].append(name)
     return [[CATALOGUE[name]() for name in chance.sample(lane, each)] for lane in lanes.values()]

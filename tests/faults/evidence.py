@@ -1,6 +1,7 @@
 """Reads what a trial left behind: notes of the runs, logs of the workers, dead letters, and what still waits."""
 
 import json
+import re
 
 from faults.accounting import Letter, Run
 from faults.stage import VHOST
@@ -10,6 +11,12 @@ from redrive.ladder import ORPHANS
 from redrive.letter import read_death
 
 TIMED_OUT = "redrive.TimedOut"
+CRASHED = "redrive.Crashed"
+
+# How a worker tells that it has ended a process because memory was short, and that the kernel was faster.
+_FOR_MEMORY = re.compile(
+    r"^ended because the container had used \d+ MiB of its \d+ MiB|: the container was out of memory$"
+)
 
 
 def read_runs(ledger):
@@ -50,19 +57,29 @@ def told_timeouts(ledger, letters):
     return retried | {(letter.message, letter.attempt) for letter in letters if letter.failed_by == TIMED_OUT}
 
 
+def was_ended_for_memory(ledger, name):
+    """Say whether a message brought along that its process was ended because memory was short; only a worker that has
+    outlived that process can have told it.
+    """
+    notes = map(json.loads, ledger.read_text().rpartition("\n")[0].splitlines())
+    mine = (note for note in notes if note.get("id") == name and note.get("failed_by") == CRASHED)
+    return any(_FOR_MEMORY.search(note["error"]) for note in mine)
+
+
 def take_letters(bed):
     """Take the dead letters, so that the queue is empty."""
     return [to_letter(message) for message in bed.letters()]
 
 
 def to_letter(message):
-    reason = read_death(message.headers).reason
+    death = read_death(message.headers)
     return Letter(
         message=message.id,
-        reason=reason and str(reason),
+        reason=death.reason and str(death.reason),
         attempt=message.attempt,
         crashes=message.story.crashes,
         failed_by=message.story.error_type,
+        dead_at=death.at and death.at.timestamp(),
     )
 
 

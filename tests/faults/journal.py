@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from faults.accounting import Account, Findings, Letter, Published, Run, account
+from faults.accounting import SLACK_SECONDS, Account, Findings, Letter, Published, Run, account
 from faults.scripts import SCRIPTS
 
 PART = 2000
@@ -136,5 +136,5 @@ def _part(number, register, runs, letters, rest):
         letters=[letter for letter, _ in own_letters],
         timed_out={one for one in rest.timed_out if number_of(one[0]) // PART == number},
         disturbances=[one for one in rest.disturbances if one.began <= ended and one.healed >= began],
-        deaths=[at for at in rest.deaths if began <= at <= ended],
+        deaths=[at for at in rest.deaths if began <= at <= ended + SLACK_SECONDS],
     )

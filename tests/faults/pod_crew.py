@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from subprocess import SubprocessError
 
@@ -16,7 +17,7 @@ LOOK_SECONDS = 2.0
 
 
 class PodCrew:
-    """The pods of the consumer. `deaths` are the times at which one was killed, or was found started again."""
+    """The pods of the consumer. `deaths` are the times at which one was killed, or ended and was started again."""
 
     def __init__(self, namespace):
         self._namespace = namespace
@@ -32,6 +33,11 @@ class PodCrew:
 
     def working(self):
         return [pod for pod in self.pods() if is_ready(pod) and not is_going(pod)]
+
+    def containers(self):
+        """Give the ids of all containers that run: one that is started again has another."""
+        statuses = [status for pod in self.pods() for status in pod["status"].get("containerStatuses", ())]
+        return {status["containerID"] for status in statuses if "running" in status["state"]}
 
     def pick(self, chance):
         """Give one that works, as soon as there is one."""
@@ -69,12 +75,21 @@ class PodCrew:
             for status in pod["status"].get("containerStatuses", ()):
                 uid, count = pod["metadata"]["uid"], status["restartCount"]
                 known = self._restarts.get(uid, 0)
-                self.deaths += [time.time()] * (count - known)
+                self.deaths += [_ended_at(status)] * (count - known)
                 self._restarts[uid] = max(count, known)
 
 
 def is_going(pod):
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _ended_at(status):
+    """Say when a container ended that was started again: Kubernetes waits before it does that, ever longer.
+
+    It tells whole seconds: the end came before the next one.
+    """
+    ended = status.get("lastState", {}).get("terminated", {}).get("finishedAt")
+    return time.time() if ended is None else datetime.fromisoformat(ended).timestamp() + 1
 
 
 def kill_inside(pod):

@@ -4,8 +4,10 @@ import json
 import secrets
 import time
 
+from faults.evidence import was_ended_for_memory
 from faults.fault import Fault
 from faults.load import Load
+from faults.pod_crew import LOOK_SECONDS
 from faults.scripts import GREEDY, SCRIPTS
 from faults.stage import manage
 from workers.bed import QUEUE
@@ -24,9 +26,10 @@ class PodDeleted(PodFault):
     """Somebody deletes a pod by force, without any time to end; twice."""
 
     name = "pod-deleted"
+    breaks = 2
 
     def start(self, stage, chance):
-        for _ in range(2):
+        for _ in range(self.breaks):
             name = stage.crew.pick(chance)["metadata"]["name"]
             stage.crew.deaths.append(time.time())
             stage.namespace.kubectl("delete", "pod", name, "--force", "--grace-period=0", "--ignore-not-found")
@@ -37,9 +40,10 @@ class PodKilled(PodFault):
     """Every process of a pod is killed with SIGKILL, and its node starts it again; three times."""
 
     name = "pod-killed"
+    breaks = 3
 
     def start(self, stage, chance):
-        for _ in range(3):
+        for _ in range(self.breaks):
             stage.crew.kill(stage.crew.pick(chance))
             time.sleep(2)
 
@@ -120,6 +124,7 @@ class SecretRotated(PodFault):
     """The workers' password changes on the broker, which closes their connections; later the Secret has the new one."""
 
     name = "secret-rotated"
+    breaks = 2
     takes_back = True
     held = 5.0
 
@@ -140,30 +145,41 @@ class OutOfMemory(PodFault):
     """A handler that is a thread asks for more memory than the container may have: the kernel kills the worker."""
 
     name = "pod-out-of-memory"
+    breaks = greedy = 3
     mode = "Thread"
-    greedy = 3
 
     def start(self, stage, chance):
         for number in range(self.greedy):
-            before = len(stage.crew.deaths)
+            before = self._look(stage)
             load = Load(stage.connect, [GREEDY], per_second=10, prefix=f"greedy-{id(self)}-{number}")
             load.join(within=60)
             stage.published.update(load.published)
-            self._wait_killed(stage, before)
+            [name] = load.published
+            self._wait_killed(stage, name, before)
 
-    def _wait_killed(self, stage, before):
+    def _look(self, stage):
+        """Look at what is compared afterwards."""
+        return len(stage.crew.deaths)
+
+    def _wait_killed(self, stage, name, before):
         stage.namespace.wait_for("a pod that was killed", lambda: len(stage.crew.deaths) > before, 120)
         stage.namespace.wait_for("the kernel's word for it", lambda: any(map(_was_oom, stage.crew.pods())), 30)
 
 
 class HandlerOutOfMemory(OutOfMemory):
-    """A handler that is a process asks for as much: the kernel kills that process, and the worker lives."""
+    """A handler that is a process asks for as much: the worker ends that process, or the kernel does, and lives."""
 
     name = "handler-out-of-memory"
     mode = "Process"
 
-    def _wait_killed(self, stage, before):
-        time.sleep(3)
+    def _look(self, stage):
+        return stage.crew.containers()
+
+    def _wait_killed(self, stage, name, before):
+        ledger = stage.bed.ledger
+        stage.namespace.wait_for("a process that was ended", lambda: was_ended_for_memory(ledger, name), 120)
+        time.sleep(2 * LOOK_SECONDS)  # as long as it takes to be told of a container that has ended as well
+        assert stage.crew.containers() == before, "a container did not outlive its handler's process"
 
 
 def _evict(stage, chance):

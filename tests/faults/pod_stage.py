@@ -6,6 +6,7 @@ that a changed password is the pods' trouble alone. What they run is told to a s
 
 import json
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 
@@ -41,7 +42,7 @@ class PodStage:
     def __init__(self, kubernetes, broker, folder, *, workers=2, mode="Process"):
         self.kubernetes, self.nodes, self.living = kubernetes, [broker], broker
         self.workers, self.mode = workers, mode
-        self.published = {}
+        self.published, self.neighbours = {}, Counter()
         self._closing = ExitStack()
         self.bed = PodBed(self, folder / "ledger")
         try:

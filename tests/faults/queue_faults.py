@@ -12,10 +12,14 @@ from redrive.ladder import DELIVERY_LIMIT, RETRY, routing_key
 from redrive.properties import Properties
 from redrive.provision import ensure
 from redrive.topology import Owner, Wanted, dead_queue_name
+from redrive_testbed.shell import wait_until
 
 RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
 NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
 SLEEPERS = 100
+
+# A rung sends again after that what was not confirmed, and everybody in it waits.
+RUNG_SECONDS = 180.0
 
 # A queue that workers keep up with is empty, and nothing is destroyed with it.
 PILING_UP_SECONDS = 2.0
@@ -74,6 +78,7 @@ class NeighbourStuck(Fault):
     name = "neighbour-stuck"
     lane = "broker"
     held = 30.0
+    max_lateness = RUNG_SECONDS + 20.0
 
     def start(self, stage, chance):
         self._tend(stage)
@@ -84,19 +89,56 @@ class NeighbourStuck(Fault):
             "priority": 2_000_000,
         }
         stage.living.api.put("policies", VHOST, "limit", body=limit)
-        key = routing_key(timedelta(seconds=DELAY_SECONDS), NEIGHBOUR.address)
-        with stage.connect() as amqp:
-            for _ in range(SLEEPERS):
-                amqp.publish(RETRY, key, b"{}", Properties(delivery_mode=2))
+        self._send_sleepers(stage)
         self._tend(stage)
 
     def heal(self, stage):
         stage.living.api.delete("policies", VHOST, "limit")
         self._tend(stage)
 
+    def _send_sleepers(self, stage):
+        key = routing_key(timedelta(seconds=DELAY_SECONDS), NEIGHBOUR.address)
+        with stage.connect() as amqp:
+            for _ in range(SLEEPERS):
+                amqp.publish(RETRY, key, b"{}", Properties(delivery_mode=2))
+        stage.neighbours[NEIGHBOUR] += SLEEPERS
+
     def _tend(self, stage):
         with stage.connect() as amqp:
             ensure(NEIGHBOUR, owner=Owner("tests"), amqp=amqp, management=stage.management())
+
+
+class NeighbourWithoutQuorum(NeighbourStuck):
+    """Of another consumer's queue two replicas of three end, while many of its messages come home; all nodes run."""
+
+    name = "neighbour-without-quorum"
+    nodes = 3
+
+    def start(self, stage, chance):
+        self._tend(stage)
+        wait_until("the neighbour's queue is not on every node", lambda: _is_everywhere(stage), within=60)
+        for node in stage.nodes[:2]:
+            _replica(node, "stop_server")
+        self._send_sleepers(stage)
+
+    def heal(self, stage):
+        for node in stage.nodes[:2]:
+            _replica(node, "restart_server")
+        wait_until("the neighbour's queue has no quorum", lambda: _is_everywhere(stage), within=60)
+        self._tend(stage)
+
+
+def _is_everywhere(stage):
+    return len(stage.living.api.get("queues", VHOST, NEIGHBOUR.queue).get("online", ())) == len(stage.nodes)
+
+
+def _replica(node, what):
+    """End one node's own replica of the neighbour's queue, or start it again."""
+    found = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"{VHOST}">>, queue, <<"{NEIGHBOUR.queue}">>))'
+    told = node.rabbitmqctl(
+        "eval", f"{found}, {{Name, _}} = amqqueue:get_pid(Queue), ra:{what}(quorum_queues, {{Name, node()}})."
+    )
+    assert told.strip() == "ok", told
 
 
 class DeadLettersLimited(Fault):
@@ -130,6 +172,7 @@ class PasswordRotated(Fault):
     """The workers' password is changed and their connections closed; a while later they are given the new one."""
 
     name = "password-rotated"
+    breaks = 2  # their connections are closed, and the next ones refused
     lane = "broker"
     takes_back = True
     held = 5.0
@@ -142,4 +185,12 @@ class PasswordRotated(Fault):
         stage.bed.point_to(self._url)
 
 
-QUEUE_FAULTS = (QueuePurged, QueueDeleted, RungDeleted, NeighbourStuck, DeadLettersLimited, PasswordRotated)
+QUEUE_FAULTS = (
+    QueuePurged,
+    QueueDeleted,
+    RungDeleted,
+    NeighbourStuck,
+    NeighbourWithoutQuorum,
+    DeadLettersLimited,
+    PasswordRotated,
+)

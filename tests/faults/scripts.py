@@ -36,6 +36,10 @@ def dies(step: str) -> bool:
     return step.startswith("die") or step == "eat once"
 
 
+def dies_always(step: str) -> bool:
+    return step == "die"
+
+
 MAX_ATTEMPTS = 3
 MAX_CRASHES = 3
 
@@ -82,7 +86,7 @@ SHARES = {
 }
 
 
-def seeded(seed: float) -> Random:
+def seeded(seed: float | str) -> Random:
     """Give a chance that can be repeated."""
     return Random(seed)  # noqa: S311 - nothing secret is made of it
 

@@ -139,6 +139,7 @@ def _rest_of(stage, disturbances, found):
         timed_out=read_timeouts(stage.bed.workers),
         disturbances=disturbances,
         deaths=stage.crew.deaths,
+        workers=stage.workers,
     )
 
 

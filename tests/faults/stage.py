@@ -6,6 +6,7 @@ publishes and looks comes by another.
 
 import secrets
 import threading
+from collections import Counter
 from contextlib import suppress
 
 from faults.crew import Crew
@@ -40,8 +41,9 @@ class Stage:
     """One consumer on one broker, or on a cluster. Close it: nothing of it outlives the trial."""
 
     def __init__(self, nodes, folder, *, workers=2, spared=0, operator=None, inside=()):
-        self.nodes = nodes
+        self.nodes, self.workers = nodes, workers
         self.published = {}
+        self.neighbours = Counter()  # how many messages faults have sent to other consumers, by these
         vhost = nodes[0].add_vhost(VHOST)
         ports = [node.settings.ports.amqp for node in nodes]
         self.way, self._own_way = StallingProxy(*ports), StallingProxy(*ports)

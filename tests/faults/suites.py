@@ -21,13 +21,14 @@ from redrive_testbed.rabbitmq_cluster import start_cluster
 
 @dataclass(frozen=True)
 class Suite:
-    """Faults by name, how some are drawn, where they are run, and where the figures go.
+    """Faults by name, how some are drawn, in which lanes, where they are run, and where the figures go.
 
     `ready` is a context that gives a function: release, lanes, seed, and number of messages to outcome and version.
     """
 
     catalogue: dict
     draw: Callable
+    lanes: tuple[str, ...]
     ready: Callable
     markers: tuple[str, str]
     json: str
@@ -83,11 +84,17 @@ def _brokers(release, size, **options):
 
 
 PROCESSES = Suite(
-    catalogue.CATALOGUE, catalogue.draw, _no_cluster, (figures.BEGIN, figures.END), json="bench-faults.json"
+    catalogue.CATALOGUE,
+    catalogue.draw,
+    catalogue.LANES,
+    _no_cluster,
+    (figures.BEGIN, figures.END),
+    json="bench-faults.json",
 )
 KUBERNETES = Suite(
     kubernetes_catalogue.KUBERNETES_CATALOGUE,
     kubernetes_catalogue.draw,
+    kubernetes_catalogue.LANES,
     _cluster,
     (figures.KUBERNETES_BEGIN, figures.KUBERNETES_END),
     json="bench-faults-kubernetes.json",

@@ -76,10 +76,16 @@ def expected(numbers):
 
 
 def work(url, part, count):
-    """Have the library do it in a process of its own; give what it had and the most memory that it needed."""
+    """Have the library do it in a process of its own; give what it had and the most memory that it needed.
+
+    The figures are printed, so that they can be told: `pytest -s`.
+    """
     command = [sys.executable, "-m", "bench.letters_task", "redrive", part, url, DEAD_QUEUE, HOME, str(count)]
     told = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True, timeout=600)
-    return json.loads(told.stdout)
+    found = json.loads(told.stdout)
+    needed = f"at most {found['peak']:.1f} MB of memory, {found['seconds']:.1f} s"
+    print(f"\n{part}: {found['done']} letters of {MEGABYTE:,} bytes, {needed}", flush=True)
+    return found
 
 
 def bodies(url, count):

@@ -78,12 +78,14 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         timed_out=read_timeouts(stage.bed.workers) | told_timeouts(stage.bed.ledger, letters),
         disturbances=disturbances,
         deaths=stage.crew.deaths,
+        workers=stage.workers,
+        delay=DELAY_SECONDS,
     )
     return Outcome(
         faults=tuple(one.name for one in disturbances),
         account=account(findings),
         recoveries=tuple(recovery_seconds(findings, one) for one in disturbances),
-        lateness=lateness_seconds(findings, DELAY_SECONDS),
+        lateness=lateness_seconds(findings),
         deaths=len(stage.crew.deaths),
         seconds=time.monotonic() - began,
         whole=tuple(one.whole_after for one in disturbances),
@@ -135,6 +137,8 @@ def disturb(stage, fault, chance):
         takes_back=fault.takes_back,
         gentle=fault.gentle,
         mended=mended,
+        breaks=fault.breaks,
+        max_lateness=fault.lateness_allowed,
     )
 
 

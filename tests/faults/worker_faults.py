@@ -11,9 +11,10 @@ class WorkerKilled(Fault):
     """A worker goes with all its processes, as when a node dies; three times."""
 
     name = "worker-killed"
+    breaks = 3
 
     def start(self, stage, chance):
-        for _ in range(3):
+        for _ in range(self.breaks):
             stage.crew.pick(chance).kill()
             time.sleep(2)
 
@@ -22,9 +23,10 @@ class WorkerAloneKilled(Fault):
     """The worker's own process is killed, and its children find themselves without it; three times."""
 
     name = "worker-alone-killed"
+    breaks = 3
 
     def start(self, stage, chance):
-        for _ in range(3):
+        for _ in range(self.breaks):
             send(stage.crew.pick(chance).process.pid, signal.SIGKILL)
             time.sleep(2)
 
@@ -33,9 +35,10 @@ class ChildrenKilled(Fault):
     """Processes that run handlers, or that these are forked from, are killed one after the other."""
 
     name = "children-killed"
+    breaks = 6
 
     def start(self, stage, chance):
-        for _ in range(6):
+        for _ in range(self.breaks):
             children = stage.crew.children()
             if children:
                 send(chance.choice(children), signal.SIGKILL)
@@ -85,6 +88,7 @@ class NetworkCut(Fault):
     """Every connection of the workers breaks, and for a while no other one says a word."""
 
     name = "network-cut"
+    breaks = 2  # the connections that there are, and those that are tried meanwhile
     held = 15.0
     takes_back = True
 
@@ -100,6 +104,7 @@ class NetworkSilent(Fault):
     """Nothing moves between workers and broker, and nothing breaks, until both have given up on the other."""
 
     name = "network-silent"
+    breaks = 2  # by the worker's patience, and by the broker's
     held = 60.0
     takes_back = True
 

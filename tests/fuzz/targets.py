@@ -5,7 +5,8 @@ Each target takes bytes and returns nothing; what it raises is a defect. They kn
 
 import json
 import struct
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
@@ -14,11 +15,16 @@ from redrive.answers import read_list
 from redrive.broker_secret import KEYS, read_broker_secret
 from redrive.config import read_config, write_config
 from redrive.delivery import Delivery
-from redrive.errors import BadAnswer, BrokerError, SpecError
+from redrive.endpoints import parse_management_url
+from redrive.errors import BadAnswer, BrokerError, NotFound, SpecError
 from redrive.field_tables import decode_table
 from redrive.ladder import LadderError, read_routing_key, routing_key
 from redrive.letter import read_death
+from redrive.letters.codec import BadLine, Stored, read_line, read_lines, write_line
+from redrive.letters.putting_in import as_letter, as_message
 from redrive.long_list import Allowance, read_items
+from redrive.management import Management
+from redrive.management_call import Api
 from redrive.message import is_expired, read_message, welcome_back
 from redrive.outcome import Cause, DeadLetter, DeadReason
 from redrive.pattern import matches
@@ -87,6 +93,48 @@ def management(data: bytes) -> None:
             hash(tuple(read_list(read_items(BytesIO(data).read, Allowance()), "thing", read)))
 
 
+class Fed(Api):
+    """A management API that answers what it was fed, each part to one question, and has nothing else."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(parse_management_url("http://h:15672"), None)
+        self._parts = dict(zip(("overview", "whoami", "vhosts"), data.split(b"\n---\n"), strict=False))
+
+    @contextmanager
+    def ask(self, method: str, path: Sequence[str], *_: object, **__: object) -> Iterator[BytesIO]:
+        if path[0] not in self._parts:
+            raise NotFound(f"{method} {path[0]}: there is no such thing")
+        yield BytesIO(self._parts[path[0]])
+
+
+def overview(data: bytes) -> None:
+    """Read which broker answers and as whom it takes us, and whether it has the vhost whose queues it does not list."""
+    door = Management(parse_management_url("http://h:15672"), vhost="/")
+    door._api = Fed(data)
+    with suppress(BrokerError):
+        identity = door.read_identity()
+        assert isinstance(identity.version, str)
+        hash(identity)
+    with suppress(BrokerError):
+        door.read()
+        raise AssertionError("there was nothing to read")
+
+
+def _delivery(stored: Stored) -> Delivery:
+    return Delivery(1, stored.exchange, stored.routing_key, False, stored.body, stored.properties)
+
+
+def letters(data: bytes) -> None:
+    """Read a file of letters, and build what is published of each; what was read is the same when written again."""
+    with suppress(BadLine):
+        for stored in read_lines(BytesIO(data)):
+            as_letter(stored)
+            line = write_line(_delivery(stored))
+            assert write_line(_delivery(read_line(line, stored.number))) == line
+            with suppress(BadLine):
+                as_message(stored)
+
+
 def pattern(data: bytes) -> None:
     """Match the pattern of a policy; it ends, and names are matched or not, or nobody can tell."""
     name, _, found = data.decode(errors="replace").partition("\n")
@@ -119,4 +167,4 @@ def _json(data: bytes) -> object:
         return None
 
 
-TARGETS = {one.__name__: one for one in (headers, config, spec, management, pattern, secret, key)}
+TARGETS = {one.__name__: one for one in (headers, config, spec, management, overview, letters, pattern, secret, key)}

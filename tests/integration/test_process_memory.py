@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from faults.evidence import was_ended_for_memory
+from faults.scripts import GREEDY
+from workers.bed import Bed, manifest
 
 MIB = 1 << 20
 
@@ -81,3 +84,21 @@ def large_file(tmp_path):
 
 def test_message_that_reads_a_large_file_again_and_again_is_innocent(run, large_file):
     assert run(f"read_again_and_again {large_file}", alone=True)["results"] == [SUCCEEDED]
+
+
+@pytest.fixture
+def bed(vhost, tmp_path):
+    runner = {"python": {"handler": "accounted:handle", "mode": "Process"}}
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, runner=runner))
+    yield bed
+    bed.close()
+
+
+def test_message_that_takes_all_memory_brings_that_along_to_its_next_run_and_its_worker_lives(bed, group):
+    worker = bed.start(inside=("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs")))
+    worker.wait_for("consuming")
+    bed.publish(["greedy"], do=GREEDY.steps)
+    bed.wait_done()
+    assert was_ended_for_memory(bed.ledger, "greedy")
+    assert worker.process.poll() is None
+    assert len(bed.workers) == 1

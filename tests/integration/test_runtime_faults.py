@@ -138,6 +138,41 @@ def test_queue_is_deleted_and_what_the_worker_held_is_not_lost(bed, broker, vhos
     check(bed)
 
 
+@pytest.fixture
+def drowsy_bed(vhost, tmp_path):
+    """Give a bed whose retries sleep for long enough to do something meanwhile."""
+    backoff = {"strategy": "Fixed", "base": "20s", "jitter": "None"}
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, retry={"backoff": backoff, "maxDelay": "20s"}))
+    yield bed
+    bed.close()
+
+
+def test_queue_is_purged_and_only_what_nobody_had_is_gone(drowsy_bed, broker, vhost):
+    """What sleeps, runs or was fetched stays; the workers do not even notice."""
+    bed = drowsy_bed
+    workers = [bed.start(), bed.start()]
+    assert all(worker.wait_for("consuming") for worker in workers)
+    bed.publish(names("warming", 24), do=("sleep:0.5",))  # so that nobody asks for many ahead
+    bed.publish(names("flaky", 20), do=FAILS_ONCE)
+    wait_until("not all have failed", lambda: sum(len(one.lines("retry")) for one in workers) == 20, within=60)
+    bed.wait_done(names("warming", 24))
+    bed.publish(names("slow", 24), do=("sleep:6",))
+    wait_until("eight do not run", lambda: sum(what == "sleep:6" for *_, what in bed.runs()) == 8, within=30)
+    bed.publish(names("plain", 60))
+    ready = bed.amqp.count_ready(QUEUE)
+    broker.api.delete("queues", vhost.name, QUEUE, "contents")
+    assert bed.amqp.count_ready(QUEUE) == 0
+    assert ready >= 60
+    bed.publish(names("late", 10))
+    bed.wait_done([*names("flaky", 20), *names("late", 10)])
+    bed.wait_empty()
+    assert set(bed.done().values()) == {1}
+    assert bed.done().total() == len(bed.published) - ready
+    assert [worker.process.returncode for worker in workers] == [0, 0]
+    assert not any(worker.lines("lost") or worker.lines("cancelled") for worker in workers)
+    assert bed.letters() == []
+
+
 def test_queue_is_away_for_a_while(bed):
     worker = bed.start()
     bed.publish(names("flaky", 20), do=FAILS_ONCE)

@@ -35,6 +35,7 @@ def handle(body: dict, message: Message) -> None:
             "suspect": suspect,
             "what": what,
             "failed_by": message.headers.get("redrive-error-type"),
+            "error": message.headers.get("redrive-error"),
         }
     )
     try:

@@ -3,8 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from faults.accounting import Disturbance, Findings, Letter, Published, Run, Wrong, account, recovery_seconds
-from faults.scripts import GREEDY, MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
+from faults.accounting import (
+    HELD,
+    HELD_BY_A_RUNG,
+    Disturbance,
+    Findings,
+    Letter,
+    Published,
+    Run,
+    Wrong,
+    account,
+    recovery_seconds,
+)
+from faults.scripts import GREEDY, MAX_ATTEMPTS, MAX_CRASHES, SCRIPTS, SHARES, mix, seeded, succeeds
 
 BROKEN = Disturbance("broker-killed", 15.0, 16.0)
 
@@ -160,10 +171,10 @@ def test_killer_that_a_dying_worker_held_needs_fewer_deaths_of_its_own():
 def test_innocent_that_the_broker_took_from_living_workers_is_excused_only_where_that_was_broken():
     found = without(right(), "plain")
     taken = [run("plain", 1, "ok", 10.0 + turn) for turn in range(MAX_CRASHES + 1)]
-    found = replace(found, runs=[*found.runs, *taken], disturbances=[Disturbance("x", 9.0, 14.0)])
+    found = replace(found, runs=[*found.runs, *taken], disturbances=[Disturbance("x", 9.0, 14.0, breaks=2)])
     found = with_letter(found, "plain", Letter("plain", "Crashed", 1, crashes=MAX_CRASHES))
     assert wrongs(found) == {("plain", Wrong.WRONGLY_PARKED)}
-    excused = replace(found, disturbances=[Disturbance("x", 9.0, 14.0, takes_back=True)])
+    excused = replace(found, disturbances=[Disturbance("x", 9.0, 14.0, takes_back=True, breaks=2)])
     assert wrongs(excused) == set()
     assert account(excused).astray == 1
 
@@ -241,7 +252,7 @@ def test_message_that_nobody_published_is_noticed():
 
 def test_malformed_message_that_was_run_is_noticed():
     found = right()
-    assert wrongs(replace(found, runs=[*found.runs, run("malformed", 1, "ok")])) == {("malformed", Wrong.FORBIDDEN)}
+    assert ("malformed", Wrong.FORBIDDEN) in wrongs(replace(found, runs=[*found.runs, run("malformed", 1, "ok")]))
 
 
 def test_recovery_is_counted_to_the_first_message_that_came_after_the_healing():
@@ -280,3 +291,145 @@ def test_greedy_message_that_was_killed_for_its_memory_and_then_ran_alone_is_han
     runs = [run("greedy", 1, "eat once", ended=False), run("greedy", 1, "eat once", 12.0, suspect=True)]
     sum_ = account(Findings({"greedy": Published(GREEDY, 5.0)}, runs, []))
     assert (sum_.handled, sum_.complaints) == (1, ())
+
+
+@pytest.mark.parametrize("disturbances", [[], [BROKEN]])
+def test_run_after_the_last_attempt_is_noticed(disturbances):
+    found = right()
+    beyond = run("hopeless", MAX_ATTEMPTS + 1, "fail", 20.0)
+    assert wrongs(replace(found, runs=[*found.runs, beyond], disturbances=disturbances)) == {("hopeless", Wrong.BEYOND)}
+
+
+def killed(found, times, *, began=20.0):
+    """Have the killer run so many times more."""
+    more = [run("killer", 1, "die", began + turn / 10, ended=False) for turn in range(times)]
+    return replace(found, runs=[*found.runs, *more])
+
+
+def test_killer_that_runs_more_often_than_it_may_is_noticed_whatever_was_broken_before():
+    found = killed(right(), 6)
+    assert wrongs(found) == {("killer", Wrong.TOO_OFTEN)}
+    before = Disturbance("workers-killed", 1.0, 4.0, breaks=3)
+    assert wrongs(replace(found, disturbances=[before])) == {("killer", Wrong.TOO_OFTEN)}
+
+
+def test_death_of_a_killer_that_was_not_counted_is_excused_by_what_was_broken_just_then():
+    broken = [replace(BROKEN, began=10.5, healed=11.5)]
+    assert wrongs(replace(killed(right(), 1), disturbances=broken)) == set()
+    assert wrongs(replace(killed(right(), 6), disturbances=broken)) == {("killer", Wrong.TOO_OFTEN)}
+
+
+def test_twin_of_a_killer_may_kill_as_often_as_the_killer():
+    letter = Letter("killer", "Crashed", 1, crashes=MAX_CRASHES)
+    found = with_letter(killed(right(), MAX_CRASHES), "killer", letter, letter)
+    assert wrongs(replace(found, disturbances=[BROKEN])) == set()
+
+
+def innocent_that_was_parked(at, *, deaths):
+    """Give an innocent that was in a dying worker's hands once, and was parked for it."""
+    found = without(right(), "plain")
+    once = [run("plain", 1, "ok", 10.0, ended=False), run("plain", 1, "ok", 11.0, ended=False, suspect=True)]
+    found = replace(found, runs=[*found.runs, *once], disturbances=[Disturbance("workers-killed", 9.0, 60.0, breaks=3)])
+    letter = Letter("plain", "Crashed", 1, crashes=MAX_CRASHES, dead_at=at)
+    return replace(with_letter(found, "plain", letter), deaths=deaths)
+
+
+def test_innocent_is_not_parked_for_deaths_that_came_afterwards():
+    assert wrongs(innocent_that_was_parked(13.0, deaths=[12.0])) == set()
+    assert wrongs(innocent_that_was_parked(13.0, deaths=[30.0, 40.0])) == {("plain", Wrong.WRONGLY_PARKED)}
+    assert wrongs(innocent_that_was_parked(None, deaths=[30.0, 40.0])) == set()
+
+
+def test_death_that_was_noted_a_little_late_counts():
+    assert wrongs(innocent_that_was_parked(13.0, deaths=[14.0])) == set()
+
+
+def test_letter_of_a_clock_that_was_put_back_is_not_believed_to_be_older_than_its_message():
+    assert wrongs(innocent_that_was_parked(13.0 - 6 * 3600, deaths=[12.0])) == set()
+
+
+def test_what_was_taken_from_living_workers_after_it_was_parked_does_not_count():
+    taken = Disturbance("x", 30.0, 31.0, takes_back=True)
+    found = innocent_that_was_parked(13.0, deaths=[])
+    assert wrongs(replace(found, disturbances=[*found.disturbances, taken])) == {("plain", Wrong.WRONGLY_PARKED)}
+    early = replace(taken, began=12.0)
+    assert wrongs(replace(found, disturbances=[*found.disturbances, early])) == set()
+
+
+def repeated(times):
+    found = right()
+    return replace(found, runs=[*found.runs, *(run("plain", 1, "ok", 20.0 + turn) for turn in range(times))])
+
+
+@pytest.mark.parametrize(("breaks", "explained"), [(1, 2), (3, 6)])
+def test_what_was_broken_explains_no_more_runs_of_a_message_than_it_broke_something(breaks, explained):
+    broken = [replace(BROKEN, breaks=breaks)]
+    assert wrongs(replace(repeated(explained), disturbances=broken)) == set()
+    assert wrongs(replace(repeated(explained + 1), disturbances=broken)) == {("plain", Wrong.TOO_OFTEN)}
+
+
+def test_publisher_that_sent_it_twice_explains_one_more_run():
+    published = {**right().published, "plain": Published(SCRIPTS["plain"], 5.0, sent=2)}
+    assert wrongs(replace(repeated(1), published=published)) == set()
+    assert wrongs(replace(repeated(2), published=published)) == {("plain", Wrong.TOO_OFTEN)}
+
+
+@pytest.mark.parametrize(
+    ("broken", "held"),
+    [
+        (BROKEN, HELD + HELD_BY_A_RUNG),
+        (replace(BROKEN, takes_back=True), 2 * HELD + HELD_BY_A_RUNG),
+        (replace(BROKEN, breaks=2), 2 * (HELD + HELD_BY_A_RUNG)),
+    ],
+)
+def test_no_more_messages_run_twice_than_somebody_held_when_something_broke(broken, held):
+    assert wrongs(all_twice(held, broken)) == set()
+    assert wrongs(all_twice(held + 1, broken)) == {("all together", Wrong.TOO_OFTEN)}
+
+
+def all_twice(count, broken):
+    names = [f"m-{number}" for number in range(count)]
+    runs = [run(name, 1, "ok", began) for name in names for began in (14.0, 20.0)]
+    return Findings({name: Published(SCRIPTS["plain"], 5.0) for name in names}, runs, [], disturbances=[broken])
+
+
+def test_twin_that_goes_through_several_attempts_is_one():
+    names = [f"m-{number}" for number in range(HELD)]
+    steps = [(1, "fail"), (2, "fail"), (3, "ok")]
+    runs = [run(name, attempt, what, at + attempt) for name in names for attempt, what in steps for at in (14.0, 20.0)]
+    published = {name: Published(SCRIPTS["flakier"], 5.0) for name in names}
+    sum_ = account(Findings(published, runs, [], disturbances=[BROKEN]))
+    assert (sum_.repeated, sum_.complaints) == (3 * HELD, ())
+
+
+def test_message_that_was_handled_while_its_twin_was_parked_is_counted_and_needs_an_excuse():
+    found = right()
+    deaths = [run("plain", 1, "ok", 10.5 + turn, ended=False) for turn in range(MAX_CRASHES)]
+    letter = Letter("plain", "Crashed", 1, crashes=MAX_CRASHES)
+    found = with_letter(replace(found, runs=[*found.runs, *deaths]), "plain", letter)
+    broken = replace(found, disturbances=[Disturbance("workers-killed", 9.0, 14.0, breaks=3)])
+    assert wrongs(broken) == set()
+    assert account(broken).doubled == 1
+    assert ("plain", Wrong.DOUBLED) in wrongs(found)
+
+
+def retried(late, *disturbances):
+    """Give a ledger with a retry that came so late."""
+    runs = [run("flaky", 1, "fail"), run("flaky", 2, "ok", 10.1 + 0.25 + late)]
+    published = {"flaky": Published(SCRIPTS["flaky"], 5.0)}
+    return Findings(published, runs, [], disturbances=disturbances, delay=0.25)
+
+
+def bound(seconds, **facts):
+    return replace(BROKEN, max_lateness=seconds, **facts)
+
+
+def test_retry_that_comes_later_than_what_was_broken_may_hold_it_up_is_noticed():
+    assert wrongs(retried(199.0, bound(200.0))) == set()
+    assert wrongs(retried(201.0, bound(200.0))) == {("all together", Wrong.LATE)}
+    assert wrongs(retried(61.0, bound(60.0), bound(200.0))) == set()
+
+
+def test_nobody_says_how_late_a_retry_may_be_where_something_else_was_broken_too_or_nothing():
+    assert wrongs(retried(900.0, bound(200.0), BROKEN)) == set()
+    assert wrongs(retried(900.0)) == set()

@@ -55,7 +55,7 @@ def test_sum_of_the_parts_is_the_sum_of_all(tmp_path):
     found, expected = hour.account(), account(at_once)
     assert replace(found, complaints=()) == replace(expected, complaints=())
     assert {str(one) for one in found.complaints} == {str(one) for one in expected.complaints}
-    assert {one.wrong for one in found.complaints} == {Wrong.WRONGLY_PARKED, Wrong.REPEATED}
+    assert {one.wrong for one in found.complaints} == {Wrong.WRONGLY_PARKED, Wrong.REPEATED, Wrong.DOUBLED}
 
 
 def test_message_that_is_nowhere_is_lost(tmp_path):
@@ -107,3 +107,12 @@ def test_cut_end_of_the_ledger_is_no_note(tmp_path):
         ledger.write('{"run": "x", "id": "m-1-')
     pages = sort_runs(hour.ledger, tmp_path)
     assert len(pair_runs(pages.read(3))) == 1
+
+
+def test_death_that_was_noted_a_little_after_the_last_letter_of_its_part_is_known_to_it(tmp_path):
+    hour = Hour(tmp_path, messages=1)
+    hour.notes = [*hour.run("m-0-plain", ended=False), *hour.run("m-0-plain", after=1.5, ended=False)]
+    hour.box.add(Letter("m-0-plain", "Crashed", 1, crashes=3, dead_at=102.5), at=103.0)
+    killed = [Disturbance("workers-killed", 100.0, 104.0, breaks=3)]
+    assert not hour.account(replace(NOTHING, disturbances=killed, deaths=[103.5])).complaints
+    assert hour.account(replace(NOTHING, disturbances=killed, deaths=[109.0])).complaints
