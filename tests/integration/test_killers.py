@@ -45,8 +45,8 @@ def beds(vhost, tmp_path):
         bed.close()
 
 
-def check(bed, crime, fate, *, neighbours=100, inside=()):
-    """Let the killer loose in the middle of the others, and see who is left."""
+def check(bed, crime, *fates, neighbours=100, inside=()):
+    """Let the killer loose in the middle of the others, and see who is left, and that its fate was one of these."""
     others = [f"n-{number}" for number in range(neighbours)]
     bed.publish(others[: neighbours // 2])
     bed.publish(["killer"], do=[crime])
@@ -57,7 +57,7 @@ def check(bed, crime, fate, *, neighbours=100, inside=()):
     runs = [name for name, _, _ in bed.runs() if name == "killer"]
     story = letter.story
     assert letter.id == "killer"
-    assert Fate(read_death(letter.headers).reason, story.crashes, story.attempt, len(runs)) == fate
+    assert Fate(read_death(letter.headers).reason, story.crashes, story.attempt, len(runs)) in fates
     assert {attempt for name, attempt, _ in bed.runs() if name != "killer"} == {1}
     return letter
 
@@ -112,6 +112,6 @@ def test_message_that_eats_all_memory_is_parked_and_its_neighbours_are_none_the_
     """As in a container with a limit; the worker itself lives through it."""
     bed = beds("Process")
     into_group = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
-    letter = check(bed, "eat", SUSPECTED, inside=into_group)
+    letter = check(bed, "eat", CONVICTED, SUSPECTED, inside=into_group)  # the first death counts if it was alone then
     assert "MiB" in letter.story.error
     assert len(bed.workers) == 1

@@ -11,10 +11,13 @@ SMALL = [f"small-{number}" for number in range(400)]
 LARGE = [f"large-{number}" for number in range(40)]
 MIB = 1 << 20
 
+CONCURRENCY = 12  # each that runs is in memory twice: its body, and what its handler is given
+AHEAD = 2  # of 8 MiB
+
 
 @pytest.fixture
 def bed(vhost, tmp_path):
-    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, mode="Thread", concurrency=20))
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, mode="Thread", concurrency=CONCURRENCY))
     yield bed
     bed.close()
 
@@ -24,9 +27,9 @@ def into_group(group):
     return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
 
 
-def publish_large(bed):
+def publish_large(bed, do):
     """Publish more than fits: together they are as large as all that the group may have."""
-    bed.publish(LARGE, do=["sleep:0.5"], padding=8 * MIB)
+    bed.publish(LARGE, do=[do], padding=8 * MIB)
 
 
 def check(bed, into_group, *, ends):
@@ -39,7 +42,11 @@ def check(bed, into_group, *, ends):
 
 
 def test_worker_that_has_just_started_takes_no_more_large_bodies_than_it_has_room_for(bed, into_group):
-    publish_large(bed)
+    publish_large(bed, "held, ok")
+    bed.start(inside=into_group)
+    wait_until("not all handlers run", lambda: len(bed.runs()) == CONCURRENCY, within=60)
+    assert bed.amqp.count_ready(QUEUE) >= len(LARGE) - CONCURRENCY - AHEAD
+    bed.release()
     check(bed, into_group, ends=0)
 
 
@@ -48,7 +55,9 @@ def test_worker_gets_through_large_bodies_that_were_too_many_for_the_one_before(
     bed.publish(SMALL)
     bed.wait_done()
     worker.process.send_signal(signal.SIGSTOP)  # so that they come all at once
-    publish_large(bed)
-    wait_until("some were not pushed", lambda: not bed.amqp.count_ready(QUEUE), within=30)
+    publish_large(bed, "sleep:0.5")
+    # Twice its concurrency at least, by the small ones.
+    pushed = lambda: len(LARGE) - bed.amqp.count_ready(QUEUE)  # noqa: E731
+    wait_until("they were not pushed", lambda: pushed() >= 2 * CONCURRENCY, within=30)
     worker.kill()  # as the kernel does it, or not: that depends on how fast it reads
     check(bed, into_group, ends=1)
