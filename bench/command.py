@@ -73,18 +73,27 @@ def report_runs(
     render: Callable[[R], str],
 ) -> int:
     """Measure, or read earlier runs; show what was found, and give the exit code: 1 if a message was lost."""
+    page = page_of(options)
     try:
-        if options.markdown:
-            section.require(options.markdown)  # now, not after hours
+        if page:
+            section.require(page)  # now, not after hours
         runs = [load(path) for path in options.source] or [measure(options)]
     except (Refused, Abandoned) as reason:
         say(f"error: {reason}")
         return 2
     text = "\n".join(map(render, runs))
     print(text)
-    if options.markdown:
-        section.replace(options.markdown, text)
+    if page:
+        section.replace(page, text)
+    elif options.markdown:
+        say(f"a quick run leaves {options.markdown} alone: its figures mean nothing")
     return 1 if any(run.lost() for run in runs) else 0
+
+
+def page_of(options: argparse.Namespace) -> Path | None:
+    """Give the page to write: none for a quick run, whoever asks for it, because figures of hours stand there."""
+    page: Path | None = options.markdown
+    return None if options.quick else page
 
 
 def keep(run: Run, options: argparse.Namespace) -> None:
@@ -115,11 +124,13 @@ def releases(text: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(reason)) from reason
 
 
-def describe_run(module: str) -> dict[str, str]:
+def describe_run(module: str, options: argparse.Namespace) -> dict[str, str]:
     """Say what a reader needs to know of a run, and how to get such figures again."""
     return {
         "command": _command(module, sys.argv[1:]),
         "began": now(),
+        "parts": ", ".join(options.parts),
+        "releases": ", ".join(options.release),
         **describe_machine(),
         "Python": platform.python_version(),
         "pika": pika.__version__,

@@ -1,6 +1,6 @@
 """What a run has found, as values that go into a file and come back from it.
 
-Times are in milliseconds and memory in megabytes, unless the name says otherwise: they are written for people.
+Times are in milliseconds and memory in mebibytes, unless the name says otherwise: they are written for people.
 """
 
 from dataclasses import dataclass, field

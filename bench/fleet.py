@@ -20,7 +20,17 @@ from pathlib import Path
 
 from bench import fleet_latency as latency
 from bench import fleet_report as report
-from bench.command import describe_run, keep, noting_failure, numbers, open_parser, parse_options, report_runs, words
+from bench.command import (
+    describe_run,
+    keep,
+    noting_failure,
+    numbers,
+    open_parser,
+    page_of,
+    parse_options,
+    report_runs,
+    words,
+)
 from bench.fleet_broker import open_broker
 from bench.fleet_cluster import Bed, open_bed
 from bench.fleet_figures import Run
@@ -45,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
     # The picture lies beside the page that shows it, and is of the last run on it.
-    picture = options.markdown.with_name(PICTURE) if options.markdown else None
+    page = page_of(options)
+    picture = page.with_name(PICTURE) if page else None
 
     def render(run: Run) -> str:
         if picture and run.sizes:
@@ -57,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.fleet"))
+    run = Run(describe_run("bench.fleet", options))
     with open_stage() as (bed, starter):
         for release in options.release:
             if "fleet" in options.parts:

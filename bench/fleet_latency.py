@@ -29,17 +29,20 @@ from redrive_testbed.operator_manifests import CONSUMER_IMAGE
 from redrive_testbed.places import Places
 from redrive_testbed.rabbitmq import Vhost
 from redrive_testbed.say import say
+from redrive_testbed.shell import wait_until
 
 NAMESPACE = "bench-latency"
 CONFIG_MAP = "handler"
 LOOK_SECONDS = 0.1
 FIRST_SECONDS = 180
+GONE_SECONDS = 120
 
 QUICK: dict[str, object] = {"samples": 1, "burst_pods": 2, "burst_limit": 60.0}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--samples", type=int, default=5, help="consumers whose first message is timed")
+    group.add_argument("--bursts", type=int, default=1, help="that are timed, one after the other")
     group.add_argument("--burst-pods", type=int, default=8, help="pods that the burst asks for")
     group.add_argument("--burst-each", type=int, default=20, help="messages for each pod")
     group.add_argument("--burst-work", type=float, default=1.0, help="seconds that each message takes")
@@ -57,9 +60,12 @@ def try_parts(run: Run, bed: Bed, starter: Starter, release: str, options: argpa
                     run.first_messages.append(shop.time_first_message(number))
                 keep(run, options)
         if "burst" in wanted:
-            with noting_failure(run.skipped, "burst"):
-                run.bursts.append(shop.time_burst(options))
-            keep(run, options)
+            for number in range(options.bursts):
+                with noting_failure(run.skipped, f"burst {number + 1}"):
+                    if number:
+                        shop.clear_burst(number - 1)
+                    run.bursts.append(shop.time_burst(number, options))
+                keep(run, options)
 
 
 @contextmanager
@@ -111,9 +117,9 @@ class Shop:
         steps.setdefault("pod_running", steps["handled"])
         return FirstMessage(version=self._broker.version, **steps)
 
-    def time_burst(self, options: argparse.Namespace) -> Burst:
+    def time_burst(self, number: int, options: argparse.Namespace) -> Burst:
         """Publish to a consumer whose workers are few, and wait until there are as many as the messages ask for."""
-        name, wanted = "burst", options.burst_pods
+        name, wanted = _burst_name(number), options.burst_pods
         each, most = options.burst_each, options.burst_pods
         scaling = {"minReplicas": 0, "maxReplicas": most, "messagesPerReplica": each, "scaleDownDelay": "10m"}
         body = consumer(name, NAMESPACE, worker=self._worker(options.burst_work), scaling=scaling)
@@ -122,7 +128,7 @@ class Shop:
         with self._amqp() as amqp:
             self._await_queue(amqp, name)
             time.sleep(5)  # let what the operator makes at first be made
-            messages = [f"{name}-{number}" for number in range(each * wanted)]
+            messages = [f"{name}-{count}" for count in range(each * wanted)]
             began = time.monotonic()
             self._publish(amqp, name, messages)
         return self._watch_burst(name, messages, wanted, began, options.burst_limit)
@@ -154,6 +160,16 @@ class Shop:
         """Let the operator let it go, so that one sample does not run beside the next."""
         here = ("--namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s")
         self._bed.kubectl("delete", CONSUMERS.plural, name, *here)
+
+    def clear_burst(self, number: int) -> None:
+        """Have the pods of one burst gone before the next: as many again have no place beside them."""
+        name = _burst_name(number)
+        self._delete(name)
+
+        def none_is_left() -> bool:
+            return not any(row["Name"].startswith(f"{name}-") for row in self._bed.rows(PODS, NAMESPACE))
+
+        wait_until(f"pods of {name} are still there", none_is_left, within=GONE_SECONDS)
 
     def _worker(self, work: float) -> Body:
         environment = {"PYTHONPATH": "/handler", "TALLY": self._tally.url, "WORK_SECONDS": str(work)}
@@ -193,6 +209,10 @@ class Shop:
     def _running(self, name: str) -> bool:
         rows = self._bed.rows(PODS, NAMESPACE)
         return any(row["Name"].startswith(f"{name}-") and row["Status"] == "Running" for row in rows)
+
+
+def _burst_name(number: int) -> str:
+    return f"burst-{number}"
 
 
 def _handler() -> Body:

@@ -22,7 +22,7 @@ CURVES = (
     Curve("until Ready, CPU of the operator", "ms for each", lambda s: 1000 * s.start.cpu_seconds / s.consumers),
     Curve("until all are Ready", "ms for each", lambda s: 1000 * s.start.ready_seconds / s.consumers),
     Curve("quiet, CPU of the operator", "ms a minute for each", lambda s: 600 * s.steady.cpu_percent / s.consumers),
-    Curve("quiet, memory of the operator", "MB in all", lambda s: s.steady.memory),
+    Curve("quiet, memory of the operator", "MiB in all", lambda s: s.steady.memory),
 )
 
 

@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.fleet_figures import Burst, FirstMessage, Run, Size
+from bench.fleet_figures import Run, Size
 from bench.fleet_flows import WRITES
-from bench.measure import median
-from bench.tables import QUIET, Section, list_facts, list_skipped, spread, table
+from bench.fleet_latency_report import show_bursts, show_first_messages
+from bench.measure import median, megabytes
+from bench.run_facts import introduce
+from bench.tables import QUIET, Section, list_skipped, table
 
 SECTION = Section("bench.fleet")
 
 # A watch is asked for once, and then goes on.
 ASKED = ("get", "list", *WRITES)
+
+WHO = ("RabbitMQ", "consumers", "vhosts")
 
 # What is promised of a thousand consumers on two cores.
 PROMISED_SIZE = 1000
@@ -21,12 +25,12 @@ READY_SECONDS, CPU_PERCENT, MEMORY, CHANGE_SECONDS, SETTLED_SECONDS = 180.0, 10.
 def render(run: Run, *, picture: Path | None = None) -> str:
     """Write the whole report in Markdown."""
     parts = [
-        list_facts(run.facts.items()),
+        introduce(run.facts),
         _warning(run.sizes),
         *(_sizes(run.sizes) if run.sizes else ()),
         f"![What the operator costs for each consumer]({picture.name})" if picture and run.sizes else "",
-        _first_messages(run.first_messages),
-        _bursts(run.bursts),
+        show_first_messages(run.first_messages),
+        show_bursts(run.bursts),
         list_skipped(run.skipped),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -52,8 +56,8 @@ def _sizes(sizes: Sequence[Size]) -> Iterable[str]:
 
 
 def _start(sizes: Sequence[Size]) -> str:
-    head = ("consumers", "vhosts", "applied s", "first Ready s", "half s", "all s", "goal", "CPU s", "requests each",
-            "peak MB")  # fmt: skip
+    head = (*WHO, "applied s", "first Ready s", "half s", "all s", "goal", "CPU s", "requests each",
+            "peak MiB")  # fmt: skip
     rows = [
         [
             *_who(size),
@@ -72,7 +76,7 @@ def _start(sizes: Sequence[Size]) -> str:
 
 
 def _steady(sizes: Sequence[Size]) -> str:
-    head = ("consumers", "vhosts", "CPU %", "goal", "MB", "goal", "API requests/min", "of which writes", "watches",
+    head = (*WHO, "CPU %", "goal", "MiB", "goal", "API requests/min", "of which writes", "watches",
             "broker requests/min", "connections/min", "broker CPU %", "without operator")  # fmt: skip
     rows = [
         [
@@ -80,7 +84,7 @@ def _steady(sizes: Sequence[Size]) -> str:
             f"{size.steady.cpu_percent:.1f}",
             _goal(size, size.steady.cpu_percent, CPU_PERCENT, "%"),
             f"{size.steady.memory:.0f}",
-            _goal(size, size.steady.memory, MEMORY, "MB"),
+            _goal(size, megabytes(size.steady.memory), MEMORY, "MB"),
             f"{_sum(size.steady.api_requests):.1f}",
             f"{_sum(size.steady.api_requests, WRITES):.1f}",
             f"{size.steady.api_requests['watch']:.1f}",
@@ -99,7 +103,7 @@ def _steady(sizes: Sequence[Size]) -> str:
 
 
 def _changes(sizes: Sequence[Size]) -> str:
-    head = ("consumers", "vhosts", "changes", "median s", "worst s", "goal")
+    head = (*WHO, "changes", "median s", "worst s", "goal")
     rows = [
         [
             *_who(size),
@@ -115,8 +119,8 @@ def _changes(sizes: Sequence[Size]) -> str:
 
 
 def _restart(sizes: Sequence[Size]) -> str:
-    head = ("consumers", "vhosts", "stopped s", "ready s", "all seen to s", "goal", "CPU s", "reads", "writes",
-            "peak MB")  # fmt: skip
+    head = (*WHO, "stopped s", "ready s", "all seen to s", "goal", "CPU s", "reads", "writes",
+            "peak MiB")  # fmt: skip
     rows = [
         [
             *_who(size),
@@ -135,16 +139,16 @@ def _restart(sizes: Sequence[Size]) -> str:
 
 
 def _each(sizes: Sequence[Size]) -> str:
-    """Divide by the consumers; memory is what is above the smallest fleet, whose operator is mostly libraries."""
-    head = ("consumers", "vhosts", "Ready: ms each", "Ready: CPU ms each", "quiet: CPU ms each a minute",
-            "quiet: KB each", "quiet: API requests each a minute", "restart: CPU ms each")  # fmt: skip
+    """Divide by the consumers; memory is what is above the smallest fleet on the same release, mostly libraries."""
+    head = (*WHO, "Ready: ms each", "Ready: CPU ms each", "quiet: CPU ms each a minute",
+            "quiet: KiB each", "quiet: API requests each a minute", "restart: CPU ms each")  # fmt: skip
     rows = [
         [
             *_who(size),
             f"{1000 * size.start.ready_seconds / size.consumers:.0f}",
             f"{1000 * size.start.cpu_seconds / size.consumers:.0f}",
             f"{600 * size.steady.cpu_percent / size.consumers:.2f}",
-            _memory_each(size, sizes[0]),
+            _memory_each(size, next(first for first in sizes if first.version == size.version)),
             f"{_sum(size.steady.api_requests) / size.consumers:.2f}",
             f"{1000 * size.restart.cpu_seconds / size.consumers:.0f}",
         ]
@@ -158,48 +162,8 @@ def _memory_each(size: Size, smallest: Size) -> str:
     return f"{1024 * (size.steady.memory - smallest.steady.memory) / more:.0f}" if more > 0 else "–"
 
 
-def _first_messages(rows: Sequence[FirstMessage]) -> str:
-    if not rows:
-        return ""
-    head = ("RabbitMQ", "samples", "queue s", "Deployment s", "pod running s", "handled s")
-    cells = [
-        rows[0].version,
-        str(len(rows)),
-        spread([row.queue for row in rows], ".1f"),
-        spread([row.deployment for row in rows], ".1f"),
-        spread([row.pod_running for row in rows], ".1f"),
-        spread([row.handled for row in rows], ".1f"),
-    ]
-    return f"#### From applying a consumer to its first message handled\n\n{table(head, [cells])}"
-
-
-def _bursts(rows: Sequence[Burst]) -> str:
-    if not rows:
-        return ""
-    head = ("RabbitMQ", "messages", "pods wanted", "most seen", "asked for s", "enough s", "handled", "drained s")
-    cells = [
-        [
-            row.version,
-            f"{row.messages:,}",
-            str(row.wanted),
-            str(row.most),
-            _seconds(row.asked),
-            _seconds(row.enough),
-            f"{row.handled:,}",
-            _seconds(row.drained),
-        ]
-        for row in rows
-    ]
-    said = "" if all(row.enough is not None for row in rows) else "\n\n**Nothing scaled as far as was asked for.**"
-    return f"#### From a burst to enough pods\n\n{table(head, cells)}{said}"
-
-
-def _seconds(value: float | None) -> str:
-    return "never" if value is None else f"{value:.1f}"
-
-
 def _who(size: Size) -> list[str]:
-    return [f"{size.consumers:,}", str(size.spread)]
+    return [size.version, f"{size.consumers:,}", str(size.spread)]
 
 
 def _sum(requests: Mapping[str, float], verbs: Sequence[str] = ASKED) -> float:

@@ -106,7 +106,7 @@ def _start(stage: Stage, fleet: Fleet, operator: OperatorProcess, bounds: Bounds
         ready_seconds=marks[fleet.size],
         cpu_seconds=operator.meter.cpu_seconds() - used,
         api_requests=between(before, read_requests(stage.bed)),
-        peak_memory=peak.megabytes,
+        peak_memory=peak.mebibytes,
     )
 
 
@@ -129,7 +129,7 @@ def _look(stage: Stage, operator: OperatorProcess, bounds: Bounds) -> Callable[[
     time.sleep(bounds.window)
     used = accounts.read() - before
     requests, asked = between(requests, read_requests(stage.bed)), stage.broker.asked() - asked
-    memory, minutes = operator.meter.memory_mb(), used.seconds / 60
+    memory, minutes = operator.meter.memory_mib(), used.seconds / 60
     return lambda bare: Steady(
         seconds=used.seconds,
         cpu_percent=100 * used.receiver / used.seconds,
@@ -176,7 +176,7 @@ def _restart(stage: Stage, fleet: Fleet, operator: OperatorProcess, stop: float,
         settled_seconds=settled,
         cpu_seconds=operator.meter.cpu_seconds(),
         api_requests=between(before, read_requests(stage.bed)),
-        peak_memory=peak.megabytes,
+        peak_memory=peak.mebibytes,
     )
 
 

@@ -2,7 +2,7 @@
 
 The loop is the real one. The queue hands out messages by the batch, as one reading of a socket does; the runner ends
 every job at once, as it was told; the publisher confirms what it was given when the loop turns. There is no thread, no
-socket and no waiting, and time stands still for timers.
+socket and no waiting, and time stands still for timers, and for everybody but whoever moves the clock.
 """
 
 from collections import deque
@@ -25,14 +25,15 @@ class StillTimer:
 
 
 class TurningLoop:
-    """Calls what was asked for soon, when it is turned."""
+    """Calls what was asked for soon, when it is turned. `at` is what its clock says."""
 
     def __init__(self) -> None:
+        self.at = 0.0
         self._soon: deque[Callable[[], None]] = deque()
         self._timer = StillTimer()
 
     def now(self) -> float:
-        return 0.0
+        return self.at
 
     def later(self, _seconds: float, _call: Callable[[], None]) -> StillTimer:
         return self._timer

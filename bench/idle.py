@@ -23,7 +23,7 @@ from redrive_testbed.machine import available_memory
 from redrive_testbed.rabbitmq import Broker, Vhost
 from redrive_testbed.say import say
 
-KEEP_FREE = 3000  # megabytes of this machine
+KEEP_FREE = 3000  # mebibytes of this machine
 VHOST_TRIES = 3
 GUESS_FROM = 3  # declared ladders: the first after a pause is often slow
 
@@ -69,7 +69,7 @@ class _Field:
         before = self._accounts.read()
         time.sleep(self._bounds.window)
         used = self._accounts.read() - before
-        memory = self._accounts.broker.memory_mb()
+        memory = self._accounts.broker.memory_mib()
         self._bare = self._bare or memory
         row = Idle(
             version=self._nodes[0].version,
@@ -124,11 +124,11 @@ class _Field:
     def _require_memory(self, count: int) -> None:
         if not self._ladders:
             return
-        growth = (self._accounts.broker.memory_mb() - self._bare) / self._ladders
+        growth = (self._accounts.broker.memory_mib() - self._bare) / self._ladders
         needed = (count - self._ladders) * growth
         free = available_memory(Path("/proc/meminfo").read_text()) - KEEP_FREE
         if needed > free:
             raise Abandoned(
-                f"{count} ladders given up at {self._ladders}: the others would need {needed:,.0f} MB, "
-                f"and {free:,.0f} MB are free besides the {KEEP_FREE:,} MB that stay so"
+                f"{count} ladders given up at {self._ladders}: the others would need {needed:,.0f} MiB, "
+                f"and {free:,.0f} MiB are free besides the {KEEP_FREE:,} MiB that stay so"
             )

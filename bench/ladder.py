@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.ladder"))
+    run = Run(describe_run("bench.ladder", options))
     scale = plan_scale(options)
     with open_brokers(fresh=not options.quick) as brokers:
         if "traffic" in options.parts:

@@ -20,8 +20,9 @@ from bench.command import describe_run, keep, noting_failure, open_parser, parse
 from bench.errors import Abandoned
 from bench.letters_task import TASKS, WANTED
 from bench.measure import median
+from bench.run_facts import introduce
 from bench.run_file import read_run
-from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table
 from redrive.amqp import Amqp
 from redrive.elements import Queue, freeze
 from redrive.endpoints import parse_amqp_url
@@ -38,7 +39,7 @@ BODY_BYTES = 1024
 PARTS = ("scan", "requeue")
 GOAL = 0.6
 MEASURES = {"scan": "bare", "requeue": "pipelined"}
-HEAD = ("contender", "letters/s", "× bare", "× pipelined", "CPU µs", "peak MB", "lost")
+HEAD = ("contender", "letters/s", "× bare", "× pipelined", "CPU µs", "peak MiB", "lost")
 _QUORUM = freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT})
 
 
@@ -88,7 +89,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.letters"))
+    run = Run(describe_run("bench.letters", options))
     with open_brokers(fresh=not options.quick) as brokers:
         for round_, part, contender, release in plan_rounds(options):
             count = options.scanned if part == "scan" else options.requeued
@@ -183,7 +184,7 @@ def count_all(amqp: Amqp, count: int) -> int:
 
 def render(run: Run) -> str:
     """Write the whole report in Markdown."""
-    parts = [list_facts(run.facts.items()), *_tables(run.figures), list_skipped(run.skipped)]
+    parts = [introduce(run.facts), *_tables(run.figures), list_skipped(run.skipped)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

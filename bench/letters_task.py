@@ -152,7 +152,7 @@ def main() -> None:
 
 
 def read_peak() -> float:
-    """Read how much memory this program had at most, in MB; `getrusage` counts that of who started it, too."""
+    """Read how much memory this program had at most, in MiB; `getrusage` counts that of who started it, too."""
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 

@@ -2,7 +2,8 @@
 
 CPU is user and system time of every process inside a node, with that of their ended children. Memory is the resident
 size, a sum over the processes: what they share is small beside the Erlang VM. The kernel counts CPU in ticks of
-10 ms, so a window must be long enough to have used a few tenths of a second.
+10 ms, so a window must be long enough to have used a few tenths of a second. Memory is kept and shown in mebibytes
+(MiB, 2**20 bytes), as the kernel counts it; bounds are promised in megabytes (MB, 10**6 bytes), and compared in these.
 """
 
 import math
@@ -16,7 +17,7 @@ from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-MEGABYTE = 2**20
+MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,21 @@ class Meter:
     def cpu_seconds(self) -> float:
         return sum(_cpu_ticks(pid) for pid in self.pids) / TICK
 
-    def memory_mb(self) -> float:
-        return sum(_resident_pages(pid) for pid in self.pids) * PAGE / MEGABYTE
+    def memory_mib(self) -> float:
+        return sum(_resident_pages(pid) for pid in self.pids) * PAGE / MEBIBYTE
+
+
+@dataclass(frozen=True)
+class Share:
+    """The memory of one process among its relatives, in mebibytes; `generation` 0 is who was started first.
+
+    `pss` divides every page by those that have it, also by programs that are none of its relatives and run the same
+    Python; `private` is what would be gone with it.
+    """
+
+    generation: int
+    pss: float
+    private: float
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,7 @@ class TreeMeter(Meter):
     def cpu_seconds(self) -> float:
         return sum(_cpu_ticks(pid) for pid in self.processes()) / TICK
 
-    def memory_mb(self) -> float:
+    def memory_mib(self) -> float:
         pids = list(self.processes())
         own = sum(_kilobytes(pid, "smaps_rollup", "Pss_Anon") for pid in pids)
         files = max(_kilobytes(pid, "status", "RssFile") for pid in pids)
@@ -52,6 +66,13 @@ class TreeMeter(Meter):
 
     def processes(self) -> Iterator[int]:
         return _with_descendants(self.pids)
+
+    def shares(self) -> list[Share]:
+        """Tell the memory by process, parents before their children."""
+        generations = [(pid, 0) for pid in self.pids]
+        for pid, generation in generations:  # which grows meanwhile
+            generations.extend((child, generation + 1) for child in _children(pid))
+        return [read_share(_read(pid, "smaps_rollup"), generation=generation) for pid, generation in generations]
 
 
 @dataclass(frozen=True)
@@ -70,14 +91,14 @@ class Peak:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self.megabytes = 0.0
+        self.mebibytes = 0.0
         self.restart()
 
     def restart(self) -> None:
-        self.megabytes = self._meter.memory_mb()
+        self.mebibytes = self._meter.memory_mib()
 
     def look(self) -> None:
-        self.megabytes = max(self.megabytes, self._meter.memory_mb())
+        self.mebibytes = max(self.mebibytes, self._meter.memory_mib())
 
 
 @contextmanager
@@ -109,6 +130,10 @@ class Load:
     def read(cls) -> "Load":
         user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) for n in _proc("stat").split()[1:9])
         return cls((user + nice + system + irq + softirq + steal) / TICK)
+
+
+def megabytes(mebibytes: float) -> float:
+    return mebibytes * MEBIBYTE / 10**6
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
@@ -174,8 +199,18 @@ def _threads(pid: int) -> list[str]:
         return []
 
 
+def read_share(rollup: str, *, generation: int) -> Share:
+    """Read the sums of the kernel over all that a process has mapped."""
+    private = sum(_kilobytes_in(rollup, name) for name in ("Private_Clean", "Private_Dirty", "Private_Hugetlb"))
+    return Share(generation, _kilobytes_in(rollup, "Pss") / 1024, private / 1024)
+
+
 def _kilobytes(pid: int, file: str, name: str) -> int:
-    lines = (line.partition(":") for line in _read(pid, file).splitlines())
+    return _kilobytes_in(_read(pid, file), name)
+
+
+def _kilobytes_in(text: str, name: str) -> int:
+    lines = (line.partition(":") for line in text.splitlines())
     return next((int(value.split()[0]) for key, _, value in lines if key == name), 0)
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from bench.figures import Figures, Homecoming, Idle, Run
 from bench.measure import median
-from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
+from bench.run_facts import introduce
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
 
 SECTION = Section("bench.ladder")
 MEASURE = "plain"
 TRAFFIC_HEAD = (
     "sleepers", "contender", "publishes/s", "×", "CPU ms", "×", "paced CPU ms", "×",
-    "late p50 ms", "p99", "max", "peak MB", "lost", "dup.", "client",
+    "late p50 ms", "p99", "max", "peak MiB", "lost", "dup.", "client",
 )  # fmt: skip
 
 
@@ -33,8 +34,8 @@ def _busy(run: Run) -> list[float]:
 
 def _facts(run: Run) -> str:
     capacity = run.receiver_capacity.items()
-    alone = ((f"receiver alone on {version}", f"{rate:,.0f} messages a second") for version, rate in capacity)
-    return list_facts((*run.facts.items(), *alone))
+    alone = {f"receiver alone on {version}": f"{rate:,.0f} messages a second" for version, rate in capacity}
+    return introduce({**run.facts, **alone})
 
 
 def _traffic(rows: Sequence[Figures]) -> Iterable[str]:
@@ -77,7 +78,7 @@ def _homecomings(rows: Sequence[Homecoming]) -> str:
     if not rows:
         return ""
     head = ("RabbitMQ", "sleepers", "contender", "slept s", "laid/s", "home/s", "CPU ms/message", "late p50 ms", "max",
-            "peak MB", "lost", "dup.")  # fmt: skip
+            "peak MiB", "lost", "dup.")  # fmt: skip
     groups = grouped(rows, lambda row: (row.version, row.sleepers, row.contender))
     cells = [_homecoming_cells(group) for _, group in groups]
     return f"#### All sleepers come home at once\n\n{table(head, cells)}"
@@ -118,7 +119,7 @@ def _idle(rows: Sequence[Idle]) -> str:
         ]
         for row in rows
     ]
-    head = ("RabbitMQ", "nodes", "places", "ladders", "queues", "CPU %", "memory MB", "MB/ladder", "declare s/ladder",
+    head = ("RabbitMQ", "nodes", "places", "ladders", "queues", "CPU %", "memory MiB", "MiB/ladder", "declare s/ladder",
             "others' cores")  # fmt: skip
     return f"#### Ladders that nobody uses, all nodes together\n\n{table(head, cells)}"
 

@@ -55,10 +55,6 @@ class Section:
         page.write_text(f"{before}{self.begin}\n\n{text}\n{self.end}{after}")
 
 
-def list_facts(facts: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {name}: {value}" for name, value in facts)
-
-
 def list_skipped(reasons: Sequence[str]) -> str:
     return "\n".join(("Not measured:\n", *(f"- {reason}" for reason in reasons))) if reasons else ""
 

@@ -152,7 +152,7 @@ class Trial:
             offered_per_second=self._scale.pace,
             receiver_busy=(after - between).receiver / (after - between).seconds,
             others_busy=(after - before).others_busy,
-            peak_memory=self._peak.megabytes,
+            peak_memory=self._peak.mebibytes,
             lost=self._ledger.lost(numbers),
             duplicated=0,
             disturbed=time.monotonic_ns() >= self._dues[0],
@@ -183,7 +183,7 @@ class Trial:
             cpu_per_message=1000 * (self._laid.broker_cpu + used.broker) / len(sleepers),
             late_p50=percentile(late, 50),
             late_max=percentile(late, 100),
-            peak_memory=self._peak.megabytes,
+            peak_memory=self._peak.mebibytes,
             lost=self._ledger.lost(sleepers),
             duplicated=self._ledger.duplicated(sleepers),
         )

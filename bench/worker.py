@@ -1,11 +1,12 @@
 """Redrive's worker beside others: messages a second, what each costs, what sleepers cost, what a crash destroys.
 
-    uv run python -m bench.worker                      success, retry, sleepers and crash, hours with all the peers
+    uv run python -m bench.worker                      all but sweep and growth, hours with all the peers
     uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
     uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
     uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
     uv run python -m bench.worker --parts sweep        slow handlers, large bodies, more at once
     uv run python -m bench.worker --parts growth       what a message costs as there are more of them
+    uv run python -m bench.worker --parts idle         what a worker costs that has nothing to do
     uv run python -m bench.worker --profile thread     where the time of the success path goes; --parts retry for that
 
 Rounds are interleaved: every contender has its turn on every release before any has its second, and each round begins
@@ -19,7 +20,17 @@ from datetime import timedelta
 
 from bench import worker_report as report
 from bench.brokers import open_brokers
-from bench.command import describe_run, keep, noting_failure, numbers, open_parser, parse_options, report_runs, words
+from bench.command import (
+    describe_run,
+    keep,
+    noting_failure,
+    numbers,
+    open_parser,
+    page_of,
+    parse_options,
+    report_runs,
+    words,
+)
 from bench.errors import Abandoned
 from bench.worker_bed import Bed, Beds, open_beds
 from bench.worker_contenders import CONTENDERS, SCRIPTED, Contender
@@ -29,6 +40,8 @@ from bench.worker_figures import Run
 from bench.worker_growth import MOST_REPEATS, measure_growth, plan_growth
 from bench.worker_growth import Load as GrowthLoad
 from bench.worker_growth_plot import draw
+from bench.worker_idle import Load as IdleLoad
+from bench.worker_idle import measure_idle
 from bench.worker_peers import LOCK, Peer, are_installed, list_versions
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
@@ -42,8 +55,10 @@ from redrive_testbed.errors import Refused
 from redrive_testbed.say import say
 
 PICTURE = "worker-growth.png"
-PARTS = ("success", "retry", "sleepers", "crash", "sweep", "growth")
-USUAL_PARTS = ("success", "retry", "sleepers", "crash")
+PARTS = ("success", "retry", "sleepers", "crash", "idle", "sweep", "growth")
+USUAL_PARTS = ("success", "retry", "sleepers", "crash", "idle")
+NEEDS_RETRIES = ("retry", "sleepers", "crash")
+SAME_WHATEVER_RUNS = ("sleepers", "crash", "idle", "growth")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.profile:
         return _profile(options)
     # The picture lies beside the page that shows it, and is of the last run on it.
-    picture = options.markdown.with_name(PICTURE) if options.markdown else None
+    page = page_of(options)
+    picture = page.with_name(PICTURE) if page else None
 
     def render(run: Run) -> str:
         if picture and run.growth:
@@ -72,7 +88,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run({**describe_run("bench.worker"), **_describe_peers(options)})
+    run = Run({**describe_run("bench.worker", options), **_describe_peers(options)})
     with open_brokers(fresh=not options.quick) as brokers, open_beds(brokers, fresh=not options.quick) as beds:
         for release in options.release:
             with brokers.lend(release):
@@ -102,11 +118,11 @@ def plan_rounds(options: argparse.Namespace) -> Iterator[tuple[int, str, Contend
 
 
 def _takes_part(contender: Contender | Peer, part: str) -> bool:
-    if part in ("growth", "sleepers", "crash") and isinstance(contender, Contender) and not contender.is_python:
+    if part in SAME_WHATEVER_RUNS and isinstance(contender, Contender) and not contender.is_python:
         return False  # of what these are about, the worker is the same whatever runs the messages
     if part == "growth":
         return contender.ours
-    return part not in ("retry", "sleepers", "crash") or contender.retries
+    return part not in NEEDS_RETRIES or contender.retries
 
 
 def _try(
@@ -125,6 +141,9 @@ def _try(
             case "crash":
                 crash = CrashLoad(options.crash_sleepers, timedelta(seconds=options.sleep), options.concurrency)
                 run.crash.append(measure_crash(bed, contender, crash, round_=round_))
+            case "idle":
+                idle = IdleLoad(options.idle_seconds, options.concurrency)
+                run.idle.append(measure_idle(bed, contender, idle, round_=round_))
             case "sweep":
                 _sweep(run, bed, contender, round_, options)
             case _:
@@ -189,6 +208,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=20_000, help="that wait in the queue when the worker starts")
     parser.add_argument("--concurrency", type=int, default=4, help="of Redrive's worker")
+    parser.add_argument("--idle-seconds", type=float, default=20, help="that a worker is looked at with nothing to do")
     parser.add_argument("--profile", choices=list(SCRIPTED), help="only print where a worker's time goes")
     _add_retry(parser.add_argument_group("retry"))
     _add_sleepers(parser.add_argument_group("sleepers and crash"))
@@ -199,7 +219,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 _QUICK: dict[str, object] = {
     "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
     "crash_sleepers": 100, "counts": [100, 300], "repeats": 1, "handler_ms": [0, 1], "bodies": [1024, 65_536],
-    "concurrencies": [1, 4],
+    "concurrencies": [1, 4], "idle_seconds": 1.0,
 }  # fmt: skip
 
 

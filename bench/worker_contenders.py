@@ -11,6 +11,7 @@ What a team would pick instead stands in `worker_peers`.
 """
 
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ class Contender:
     runner: PythonMode | str = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
     one_in: int = 1  # so many messages are asked of it: a program takes a while to start
+    at_once: str = ""  # what runs at the same time in one that cannot be told how many
 
     @property
     def queues(self) -> Queues:
@@ -101,10 +103,13 @@ class Contender:
 SCRIPTED: dict[str, Contender] = {
     contender.name: contender
     for contender in (
-        Contender("blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False),
+        Contender(
+            "blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False,
+            at_once=f"one at a time, with a prefetch of {BLOCKING_PREFETCH}",
+        ),
         Contender(
             "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
-            ours=False,
+            ours=False, at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH}",
         ),
         Contender("thread", runner=PythonMode.THREAD),
         Contender("async", runner=PythonMode.ASYNC),
@@ -115,3 +120,22 @@ SCRIPTED: dict[str, Contender] = {
 }  # fmt: skip
 
 CONTENDERS: dict[str, Contender | Peer] = {**SCRIPTED, **PEERS}
+
+
+def describe_concurrency(names: Iterable[str], told: int | None = None) -> str:
+    """Say who of these was told a concurrency (so many, where all were told the same), and what the others have."""
+    named = list(names)
+    heard = [name for name in named if CONTENDERS[name].concurrent]
+    many = "as it stands there" if told is None else str(told)
+    parts = [f"Concurrency {many} is what {_and(heard)} {'is' if len(heard) == 1 else 'are'} told"] if heard else []
+    kinds: dict[str, list[str]] = {}
+    for name in named:
+        if name not in heard:
+            kinds.setdefault(CONTENDERS[name].at_once, []).append(name)
+    parts += [f"{_and(alike)} {'runs' if len(alike) == 1 else 'run'} {kind}" for kind, alike in kinds.items()]
+    return f"{'; '.join(parts)}."
+
+
+def _and(names: Sequence[str]) -> str:
+    *others, last = (f"`{name}`" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last

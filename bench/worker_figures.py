@@ -1,13 +1,15 @@
 """What a run of the worker's bench has found, as values that go into a file and come back from it.
 
-CPU for a message is in microseconds, other times are in milliseconds and memory in megabytes, unless the name says
+CPU for a message is in microseconds, other times are in milliseconds and memory in mebibytes, unless the name says
 otherwise: they are written for people.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from bench.measure import Share
 from bench.run_file import read_run
 
 
@@ -112,6 +114,23 @@ class Growth:
     lost: int
 
 
+@dataclass(frozen=True)
+class Idle:
+    """What a worker costs that has nothing to do; CPU is in milliseconds a minute."""
+
+    version: str
+    contender: str
+    round: int
+    concurrency: int
+    seconds: float
+    worker_cpu: float
+    broker_cpu: float  # above that of the broker alone
+    broker_alone: float
+    memory: float
+    others_busy: float
+    shares: list[Share]  # of Redrive's modes
+
+
 @dataclass
 class Run:
     """Everything that one command found, and what a reader must know of how."""
@@ -123,19 +142,28 @@ class Run:
     crash: list[Crash] = field(default_factory=list)
     sweep: list[Success] = field(default_factory=list)
     growth: list[Growth] = field(default_factory=list)
+    idle: list[Idle] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, path: Path) -> "Run":
         return cls(**read_run(path, **_ROWS))
 
-    def rows(self) -> list[Success | Retry | Sleepers | Crash | Growth]:
-        return [*self.success, *self.retry, *self.sleepers, *self.crash, *self.sweep, *self.growth]
+    def others_busy(self) -> list[float]:
+        return [row.others_busy for row in (*self._worked(), *self.idle)]
 
     def lost(self) -> int:
-        return sum(row.lost for row in self.rows())
+        return sum(row.lost for row in self._worked())
+
+    def _worked(self) -> list[Success | Retry | Sleepers | Crash | Growth]:
+        return [*self.success, *self.retry, *self.sleepers, *self.crash, *self.sweep, *self.growth]
+
+
+def _idle(**row: Any) -> Idle:  # noqa: ANN401 - as a file holds it
+    return Idle(**{**row, "shares": [Share(**share) for share in row["shares"]]})
 
 
 _ROWS: dict[str, Callable[..., object]] = {
     "success": Success, "retry": Retry, "sleepers": Sleepers, "crash": Crash, "sweep": Success, "growth": Growth,
+    "idle": _idle,
 }  # fmt: skip

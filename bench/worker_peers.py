@@ -41,6 +41,7 @@ class Peer:
     held_besides: tuple[str, ...] = ()  # what its names of other queues that a worker takes from end with
     dead: str = ""
     concurrent: bool = False  # can be told to run more at once
+    at_once: str = ""  # what runs at the same time in one that cannot
 
     ours = False
     retries = True
@@ -88,17 +89,19 @@ PEERS: dict[str, Peer] = {
             queue_type="classic",
             held_besides=(".DQ",),
             dead="{work}.XQ",
+            at_once=f"{DRAMATIQ_THREADS} threads",
         ),
         Peer(
             "celery", _PREFORK, layouts.lay_celery, messages.write_for_celery, queue_type="classic", concurrent=True
         ),
         Peer(
             "celery-solo", (*_CELERY, "--pool", "solo"), layouts.lay_celery, messages.write_for_celery,
-            queue_type="classic",
+            queue_type="classic", at_once="one task at a time",
         ),
         Peer("celery-quorum", _PREFORK, layouts.lay_celery_quorum, messages.write_for_celery, concurrent=True),
         Peer(
-            "faststream", ("-m", "bench.peers.on_faststream"), layouts.lay_faststream, messages.write_for_faststream
+            "faststream", ("-m", "bench.peers.on_faststream"), layouts.lay_faststream, messages.write_for_faststream,
+            at_once="as many coroutines as its prefetch of 100 brings",
         ),
         Peer(
             "taskiq",
@@ -106,6 +109,7 @@ PEERS: dict[str, Peer] = {
             layouts.lay_taskiq,
             messages.write_for_taskiq,
             dead=layouts.TASKIQ_DEAD,
+            at_once="100 tasks, with a prefetch of 100",
         ),
     )
 }  # fmt: skip

@@ -4,24 +4,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.measure import median
-from bench.tables import Section, grouped, list_facts, list_skipped, ratio, spread, table, warn_of_others
-from bench.worker_contenders import CONTENDERS, RETRY_GOALS, RETRY_MEASURE, SUCCESS_GOALS, SUCCESS_MEASURE
+from bench.run_facts import introduce
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
+from bench.worker_contenders import (
+    RETRY_GOALS,
+    RETRY_MEASURE,
+    SUCCESS_GOALS,
+    SUCCESS_MEASURE,
+    describe_concurrency,
+)
 from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
 from bench.worker_growth_plot import list_growth
+from bench.worker_idle_report import show_idle
+from bench.worker_sweep_report import show_sweep
 from bench.worker_targets import show_targets
 
 SECTION = Section("bench.worker")
 
 SUCCESS_HEAD = (
     "contender", "messages/s", f"× {SUCCESS_MEASURE}", "goal", "worker CPU µs", "×", "broker CPU µs", "×",
-    "worker cores", "broker cores", "peak MB", "held", "redelivered", "lost", "dup.",
+    "worker cores", "broker cores", "peak MiB", "held", "redelivered", "lost", "dup.",
 )  # fmt: skip
 RETRY_HEAD = (
     "contender", "messages/s", f"× {RETRY_MEASURE}", "goal", "worker CPU µs", "×", "broker CPU µs", "×", "late p50 ms",
-    "p99", "max", "peak MB", "redelivered", "lost", "dup.",
+    "p99", "max", "peak MiB", "redelivered", "lost", "dup.",
 )  # fmt: skip
 SLEEPERS_HEAD = (
-    "RabbitMQ", "contender", "sleepers", "asleep", "MB before", "MB asleep", "unacked", "fresh p50 ms", "p99", "max",
+    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "MiB asleep", "unacked", "fresh p50 ms", "p99", "max",
     "lost", "dup.",
 )  # fmt: skip
 CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "attempts overspent", "lost", "dup.")
@@ -31,14 +40,15 @@ GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU �
 def render(run: Run, picture: Path | None = None) -> str:
     """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
     parts = [
-        list_facts(run.facts.items()),
-        warn_of_others((row.others_busy for row in run.rows()), "Messages a second and lateness"),
+        introduce(run.facts),
+        warn_of_others(run.others_busy(), "Messages a second and lateness"),
         show_targets(run),
         *_success(run.success),
         *_retry(run.retry),
         _sleepers(run.sleepers),
         _crash(run.crash),
-        *_sweep(run.sweep),
+        *show_idle(run.idle),
+        *show_sweep(run.sweep),
         _growth(run.growth, picture),
         list_skipped(run.skipped),
     ]
@@ -52,8 +62,8 @@ def _success(rows: Sequence[Success]) -> Iterable[str]:
         first = group[0]
         yield (
             f"#### RabbitMQ {version}, every message succeeds\n\n{table(SUCCESS_HEAD, cells)}\n\n"
-            f"{first.messages:,} messages of {first.body_bytes:,} bytes, a handler that does nothing, concurrency "
-            f"{first.concurrency}. {_others(group)}"
+            f"{first.messages:,} messages of {first.body_bytes:,} bytes, a handler that does nothing. "
+            f"{_concurrency(group)} {_others(group)}"
         )
 
 
@@ -83,7 +93,7 @@ def _retry(rows: Sequence[Retry]) -> Iterable[str]:
         first, earliest = group[0], min(row.earliest for row in group)
         yield (
             f"#### RabbitMQ {version}, every message fails once and is back after 1 s\n\n{table(RETRY_HEAD, cells)}\n\n"
-            f"{_counts(group)} messages of 1 KB, concurrency {first.concurrency}. Lateness at "
+            f"{_counts(group)} messages of 1 KB. {_concurrency(group)} Lateness at "
             f"{first.offered_per_second:,.0f} messages a second offered; the earliest of all came {earliest:+.1f} ms "
             f"from its due time. {_others(group)}"
         )
@@ -181,35 +191,6 @@ def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
     )
 
 
-def _sweep(rows: Sequence[Success]) -> Iterable[str]:
-    for (version,), group in grouped(rows, lambda row: (row.version,)):
-        names = [name for name in CONTENDERS if any(row.contender == name for row in group)]
-        head = ("handler ms", "bytes", "concurrency", *names)
-        ours = [row for row in group if CONTENDERS[row.contender].concurrent] or group
-        cells = [_sweep_cells(cell[0], names, group) for _, cell in grouped(ours, _point)]
-        yield (
-            f"#### RabbitMQ {version}, messages a second as the work changes\n\n{table(head, cells)}\n\n"
-            f"The ratio to `{SUCCESS_MEASURE}`, which has no concurrency, stands in parentheses. {_others(group)}"
-        )
-
-
-def _sweep_cells(point: Success, names: Sequence[str], rows: Sequence[Success]) -> list[str]:
-    alike = [row for row in rows if (row.handler_ms, row.body_bytes) == (point.handler_ms, point.body_bytes)]
-    measure = [row.per_second for row in alike if row.contender == SUCCESS_MEASURE]
-
-    def cell(name: str) -> str:
-        told = CONTENDERS[name].concurrent
-        found = [row for row in alike if row.contender == name and (not told or row.concurrency == point.concurrency)]
-        rates = [row.per_second for row in found]
-        return f"{median(rates):,.0f} ({ratio(rates, measure)})" if rates else "–"
-
-    return [f"{point.handler_ms:g}", f"{point.body_bytes:,}", str(point.concurrency), *map(cell, names)]
-
-
-def _point(row: Success) -> tuple[float, int, int]:
-    return row.handler_ms, row.body_bytes, row.concurrency
-
-
 def _cost(cell: Sequence[Success] | Sequence[Retry], measure: Sequence[Success] | Sequence[Retry]) -> list[str]:
     worker, broker = [row.worker_cpu for row in cell], [row.broker_cpu for row in cell]
     return [
@@ -228,6 +209,10 @@ def _goal(goals: Mapping[str, float], contender: str, rates: Sequence[float], me
     if not measure:
         return f"≥ {goal}"
     return f"≥ {goal} {'met' if median(rates) >= goal * median(measure) else 'missed'}"
+
+
+def _concurrency(rows: Sequence[Success] | Sequence[Retry]) -> str:
+    return describe_concurrency(dict.fromkeys(row.contender for row in rows), rows[0].concurrency)
 
 
 def _others(rows: Iterable[Success | Retry | Sleepers | Crash | Growth]) -> str:

@@ -64,7 +64,7 @@ def measure_retry(bed: Bed, contender: Contender | Peer, load: Load, *, round_: 
             worker_cpu=per_message(used.receiver, counted),
             broker_cpu=per_message(used.broker, counted),
             others_busy=used.others_busy,
-            peak_memory=peak.megabytes,
+            peak_memory=peak.mebibytes,
             earliest=percentile(late + _lateness(trial, load.burst), 0),
             offered_per_second=load.pace,
             redelivered=bed.count_redelivered(contender.queues, 2 * len(everything)),

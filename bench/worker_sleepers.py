@@ -56,7 +56,7 @@ def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round
     with open_trial(bed, contender, plan) as trial, trial.work() as worker:
         trial.publish(load.warming)
         trial.wait_for_all(worker, load.warming)
-        before = worker.meter.memory_mb()
+        before = worker.meter.memory_mib()
         trial.publish(load.sleeping)
         fall_asleep(trial, worker, load.sleeping, load.delay)
         accounts = Accounts(bed.meter, worker.meter, trial.beside)
@@ -76,7 +76,7 @@ def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round
             sleepers=load.sleepers,
             asleep=asleep,
             memory_before=before,
-            memory_asleep=peak.megabytes,
+            memory_asleep=peak.mebibytes,
             unacked=unacked,
             fresh_per_second=load.pace,
             others_busy=used.others_busy,

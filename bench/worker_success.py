@@ -51,7 +51,7 @@ def measure_success(bed: Bed, contender: Contender | Peer, load: Load, *, round_
             worker_busy=used.receiver / used.seconds,
             broker_busy=used.broker / used.seconds,
             others_busy=used.others_busy,
-            peak_memory=peak.megabytes,
+            peak_memory=peak.mebibytes,
             held=bed.count_left(contender.queues),
             redelivered=bed.count_redelivered(contender.queues, load.messages),
             lost=lost,

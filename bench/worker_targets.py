@@ -1,14 +1,15 @@
 """What Redrive's worker is to reach beside the others, and whether a run shows that it does.
 
 Every target is a ratio, because machines differ, or a bound that holds on any. Where a run has not measured what a
-target speaks of, it says nothing about it.
+target speaks of, it says nothing about it; where it tried and came back without a figure, it says that.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bench.measure import median
+from bench.measure import median, megabytes
 from bench.tables import table
 from bench.worker_figures import Retry, Run, Sleepers, Success
 from bench.worker_peers import PEERS
@@ -28,23 +29,25 @@ ASLEEP_MB = 40.0
 ASLEEP = 10_000
 
 HEAD = ("RabbitMQ", "target", "measured", "held")
+HELD = {True: "yes", False: "**no**", None: "–"}
+NOT_MEASURED = "not measured"
 
 Row = TypeVar("Row", Success, Retry, Sleepers)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One target: what it asks for, what was found, and whether that is enough."""
+    """One target: what it asks for, what was found, and whether that is enough; None where nothing was found."""
 
     version: str
     target: str
     measured: str
-    held: bool
+    held: bool | None
 
 
 @dataclass(frozen=True)
 class Best:
-    """The contender that did best among some, by the median of its rounds."""
+    """The contender that did best among some, by the median of its rounds; NaN where no round had a figure."""
 
     name: str
     value: float
@@ -54,7 +57,7 @@ def show_targets(run: Run) -> str:
     verdicts = judge(run)
     if not verdicts:
         return ""
-    cells = [[each.version, each.target, each.measured, "yes" if each.held else "**no**"] for each in verdicts]
+    cells = [[each.version, each.target, each.measured, HELD[each.held]] for each in verdicts]
     return f"#### What was to be reached\n\n{table(HEAD, cells)}"
 
 
@@ -95,10 +98,10 @@ def _judge_retry(version: str, rows: Sequence[Retry]) -> Iterator[Verdict]:
         if mine and limit:
             target = f"retries/s of {mode} ≥ {OF_THE_RETRY_LIMIT:g} × {LIMIT}"
             yield _compare(version, target, mine, limit, lambda ratio: ratio >= OF_THE_RETRY_LIMIT)
-        late = _best(rows, (mode,), lambda row: row.late_p99, min)
+        late = [row.late_p99 for row in rows if row.contender == mode]
         if late:
             target = f"p99 lateness of {mode} < {LATE_MS:g} ms"
-            yield Verdict(version, target, f"{late.value:.0f} ms", late.value < LATE_MS)
+            yield _bound(version, target, median(late), f"{median(late):.0f} ms", median(late) < LATE_MS)
 
 
 def _judge_sleepers(version: str, rows: Sequence[Sleepers]) -> Iterator[Verdict]:
@@ -106,26 +109,39 @@ def _judge_sleepers(version: str, rows: Sequence[Sleepers]) -> Iterator[Verdict]
         mine = [row for row in rows if row.contender == mode and row.sleepers >= ASLEEP]
         if mine:
             unacked, asleep = max(row.unacked for row in mine), min(row.asleep for row in mine)
-            memory = median(row.memory_asleep for row in mine)
-            yield Verdict(
+            memory = megabytes(median(row.memory_asleep for row in mine))
+            yield _bound(
                 version,
                 f"{mode} with {ASLEEP:,} sleepers holds none unacked, in < {ASLEEP_MB:g} MB",
+                memory or math.nan,  # no worker needs none
                 f"{unacked} of {asleep:,}, {memory:.1f} MB",
                 unacked == 0 and asleep >= ASLEEP and memory < ASLEEP_MB,
             )
 
 
+def _bound(version: str, target: str, found: float, measured: str, held: bool) -> Verdict:
+    return (
+        Verdict(version, target, NOT_MEASURED, None) if math.isnan(found) else Verdict(version, target, measured, held)
+    )
+
+
 def _compare(version: str, target: str, mine: Best, theirs: Best, enough: Callable[[float], bool]) -> Verdict:
     ratio = mine.value / theirs.value
+    if math.isnan(ratio):
+        return Verdict(version, target, NOT_MEASURED, None)
     return Verdict(version, target, f"{ratio:.2f} ({mine.name} to {theirs.name})", enough(ratio))
 
 
 def _best(
-    rows: Sequence[Row], names: Iterable[str], value: Callable[[Row], float], choose: Callable[..., Best]
+    rows: Sequence[Row], names: Sequence[str], value: Callable[[Row], float], choose: Callable[..., Best]
 ) -> Best | None:
-    """Find the one that did best, of those that were measured: a window too short for its CPU to be seen says 0."""
-    medians = (Best(name, median(value(row) for row in rows if row.contender == name)) for name in names)
-    return choose((best for best in medians if best.value > 0), key=lambda best: best.value, default=None)
+    """Find the one that did best. A window too short for what was looked for says 0, which is no figure either."""
+    measured = [row for row in rows if row.contender in names]
+    if not measured:
+        return None
+    medians = (Best(name, median(value(row) for row in measured if row.contender == name)) for name in names)
+    nothing = Best(measured[0].contender, math.nan)
+    return choose((best for best in medians if best.value > 0), key=lambda best: best.value, default=nothing)
 
 
 def _rate(row: Success | Retry) -> float:

@@ -17,8 +17,8 @@ EVERYTHING = {
     "metadata": {"labels": {"team": "shop"}, "annotations": {"example.com/owner": "shop"}},
     "spec": {
         "affinity": {"nodeAffinity": {}},
-        "automountServiceAccountToken": True,
-        "serviceAccountName": "orders",
+        "automountServiceAccountToken": False,
+        "serviceAccountName": "",
         "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["legacy"]}],
         "hostNetwork": False,
         "imagePullSecrets": [{"name": "registry"}],

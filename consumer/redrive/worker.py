@@ -31,10 +31,11 @@ from redrive.health import Health
 from redrive.listener import Listener
 from redrive.logs import LEVELS, Log, route_logging
 from redrive.metrics import CONNECTIONS, CONSUMING, PUBLISHING, Metrics
-from redrive.runners.choice import choose_runner, name_mode
+from redrive.runners.choice import choose_runner, name_mode, shares_interpreter
 from redrive.runtime.core import Runtime
 from redrive.signalling import on_signals
 from redrive.spec.worker import METRICS_PORT
+from redrive.watchdog import WIND_SECONDS, Watchdog
 from redrive.witness import Told
 
 SECRET_FOLDER = Path("/etc/redrive/broker")
@@ -73,6 +74,7 @@ class Worker:
         self._exit_code = 0
         self._told_to_stop = False
         self._runner = choose_runner(config, self._loop)
+        self._watchdog = Watchdog() if shares_interpreter(config) else None
         metrics = Metrics(config.namespace, config.consumer, version=version("redrive"), mode=name_mode(config))
         told = Told(metrics, log, queue=config.queue)
         terms = {
@@ -111,8 +113,13 @@ class Worker:
             self._flush()
             gc.collect()
             gc.freeze()  # what is there now stays, and need not be looked at again and again
+            if self._watchdog is not None:
+                self._watchdog.start()
+                self._wind(self._watchdog)
             self._loop.run()
         finally:
+            if self._watchdog is not None:
+                self._watchdog.stop()
             self._runner.stop()
             self._listener.close()
             undo()
@@ -139,6 +146,10 @@ class Worker:
     def _flush(self) -> None:
         self._log.flush()
         self._loop.later(FLUSH_SECONDS, self._flush)
+
+    def _wind(self, watchdog: Watchdog) -> None:
+        watchdog.wind()
+        self._loop.later(WIND_SECONDS, partial(self._wind, watchdog))
 
     def _waits_for(self) -> str | None:
         if self._runtime.is_draining:

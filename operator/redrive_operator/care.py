@@ -188,6 +188,7 @@ class Care:
                 settings=WorkloadSettings(
                     consumer_image=self._tools.settings.consumer_image,
                     trusts_templates=self._tools.settings.trusts_templates,
+                    service_accounts=self._tools.settings.worker_service_accounts,
                 ),
             ),
         )

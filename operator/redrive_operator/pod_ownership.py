@@ -1,8 +1,8 @@
 """What of a worker's pod is the operator's alone, and the sentence for whoever asks for something else.
 
 Refused is only what would break a worker, or what has a field of its own in the object. What is the node's is another
-matter (`pod_safety`). The namespace's Secrets and service accounts are for the cluster's own admission: of those a pod
-template can ask for as much as a Deployment can.
+matter (`pod_safety`), and so is the service account (`pod_identity`). The namespace's Secrets are for the cluster's own
+admission: of those a pod template can ask for as much as a Deployment can.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,6 @@ def refuse_owned(template: Mapping[str, Any], path: str, *, is_http: bool) -> No
     _refuse_labels(object_in(template, "metadata", path), f"{path}.metadata")
     spec, path = object_in(template, "spec", path), f"{path}.spec"
     _refuse_host_network(spec, path)
-    _refuse_nobodys_token(spec, path)
     for volume in items_in(spec, "volumes", path):
         _refuse_prefix(volume.key, f"{volume.path}.name")
     for container in items_in(spec, "containers", path):
@@ -69,13 +68,6 @@ def _refuse_host_network(spec: Mapping[str, Any], path: str) -> None:
     if boolean(spec.get("hostNetwork", False), f"{path}.hostNetwork"):
         problem = f"must be left out: every worker listens on port {METRICS_PORT}"
         raise SpecError(f"{path}.hostNetwork", f"{problem}, and on a node's own network only one of them could")
-
-
-def _refuse_nobodys_token(spec: Mapping[str, Any], path: str) -> None:
-    mounts_token = boolean(spec.get("automountServiceAccountToken", False), f"{path}.automountServiceAccountToken")
-    if mounts_token and not (spec.get("serviceAccountName") or spec.get("serviceAccount")):
-        problem = "goes only with serviceAccountName: every pod of the namespace shares the default account"
-        raise SpecError(f"{path}.automountServiceAccountToken", f"{problem}, so name one that is the handler's own")
 
 
 def _refuse_prefix(name: str, path: str) -> None:

@@ -1,9 +1,12 @@
-"""What no worker may have of its node: the Baseline standard of Kubernetes, for whoever may create only consumers.
+"""What no worker may have of its node: more than Kubernetes' Baseline, for whoever may create only consumers.
 
 Pods are made with the operator's rights, in namespaces that may enforce nothing. Without this, who may create a
 RetryingConsumer, and no pod, would reach the files, processes and network of a node, and by them everything else in the
-cluster. The standard is https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline; the platform's
-team can lift it by a setting of the operator's. A stricter one is for the namespace to enforce.
+cluster. The standard is https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline; beyond it, only
+the kinds of volumes that Restricted knows are taken, since a node mounts the others by itself, and for some runs what
+the template names; no node is named, which goes past the scheduler and the taints; and no worker ranks with the
+cluster's own pods. The platform's team can lift all of it by a setting of the operator's. A stricter standard is for
+the namespace to enforce.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +33,13 @@ _SYSCTLS = frozenset({
     "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
     "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
 })  # fmt: skip
+_VOLUMES = (
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
+)  # fmt: skip
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+# Kubernetes keeps such names for the classes of its own.
+_CLUSTERS_PRIORITY = "system-"
 
 _ADVICE = "a worker may have nothing of its node, unless the platform's team lifts that (podSecurity of the operator)"
 
@@ -41,13 +50,24 @@ def refuse_unsafe(template: Mapping[str, Any], path: str) -> None:
     spec, path = object_in(template, "spec", path), f"{path}.spec"
     for field in _HOST_NAMESPACES:
         _refuse_true(spec, field, path)
+    _check_placing(spec, path)
     for where, volume in objects_in(spec, "volumes", path):
-        if "hostPath" in volume:
-            raise _unsafe(f"{where}.hostPath", "must be left out")
+        for kind in volume:
+            if kind not in ("name", *_VOLUMES):
+                raise _unsafe(f"{where}.{kind}", f"must be left out, or be one of {', '.join(_VOLUMES)}")
     _check_security(spec, path)
     for field in _CONTAINERS:
         for where, container in objects_in(spec, field, path):
             _check_container(container, where)
+
+
+def _check_placing(spec: Mapping[str, Any], path: str) -> None:
+    if string(spec.get("nodeName", ""), f"{path}.nodeName"):
+        problem = "must be left out, as it goes past the scheduler and the taints of nodes"
+        raise _unsafe(f"{path}.nodeName", f"{problem} (nodeSelector and affinity do not)")
+    priority = string(spec.get("priorityClassName", ""), f"{path}.priorityClassName")
+    if priority.startswith(_CLUSTERS_PRIORITY):
+        raise _unsafe(f"{path}.priorityClassName", f"must not be {show(priority)}, before which all others have to go")
 
 
 def _check_container(container: Mapping[str, Any], path: str) -> None:

@@ -1,6 +1,7 @@
 """Lays what `spec.worker.podTemplate` asks for over the pod that the operator plans.
 
-Objects are merged field by field and the user's word counts, except for what is the operator's (`pod_ownership`).
+Objects are merged field by field and the user's word counts, except for what is the operator's (`pod_ownership`), a
+service account's (`pod_identity`) or the node's (`pod_safety`).
 Lists are merged by what the API server knows their items by. A container is merged field by field too; any other item
 is taken as the user wrote it, because half of an env variable and half of another make none.
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from redrive.spec.fields import mapping
 from redrive_operator.names import APP_CONTAINER
+from redrive_operator.pod_identity import refuse_identity
 from redrive_operator.pod_ownership import refuse_owned
 from redrive_operator.pod_safety import refuse_unsafe
 from redrive_operator.raw_pod import Item, items_in, list_of, normal_key, tidy
@@ -30,13 +32,20 @@ _WHOLE = ("startupProbe", "livenessProbe", "readinessProbe")
 Raw = dict[str, Any]
 
 
-def merge_pod_template(template: Mapping[str, Any], planned: Mapping[str, Any], *, trusted: bool = False) -> Raw:
+def merge_pod_template(
+    template: Mapping[str, Any],
+    planned: Mapping[str, Any],
+    *,
+    trusted: bool = False,
+    accounts: tuple[str, ...] = (),
+) -> Raw:
     """Merge a raw template into a planned one; SpecError names what it must not say, or what nobody could read.
 
-    One that is `trusted` may ask for what is the node's.
+    One that is `trusted` may ask for what is the node's. Any may ask for one of these service accounts.
     """
     asked = mapping(tidy(template, PATH), PATH)
     refuse_owned(asked, PATH, is_http=_has_app(planned))
+    refuse_identity(asked, PATH, accounts)
     if not trusted:
         refuse_unsafe(asked, PATH)
     return _merge_objects(copy.deepcopy({**planned}), asked, PATH)

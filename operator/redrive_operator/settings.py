@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from redrive.spec.envelope import LABEL
+from redrive.spec.envelope import LABEL, SUBDOMAIN
 from redrive_operator.errors import SettingsError
+from redrive_operator.pod_identity import ANY_ACCOUNT
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _PREFIX = "REDRIVE_"
@@ -22,6 +23,7 @@ _PREFIX = "REDRIVE_"
 _SERVICE_LINK = "tcp://"
 
 _LONGEST_NAMESPACE = 63
+_LONGEST_ACCOUNT = 253
 _LEVELS = ("debug", "info", "warning", "error")
 _STANDARDS = ("baseline", "privileged")
 
@@ -43,6 +45,7 @@ class Settings:
     log_level: str
     kubeconfig: str | None
     pod_security: str = "baseline"
+    worker_service_accounts: tuple[str, ...] = ()
 
     @property
     def trusts_templates(self) -> bool:
@@ -71,6 +74,7 @@ def read_settings(words: Sequence[str], environment: Mapping[str, str]) -> Setti
         log_level=options.log_level,
         kubeconfig=options.kubeconfig,
         pod_security=options.pod_security,
+        worker_service_accounts=options.worker_service_accounts,
     )
 
 
@@ -93,6 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=_whole(0, 65535), default=8080, help="where /metrics, /livez and /readyz are")
     add("--log-level", choices=_LEVELS, default="info", help="how much to tell (%(default)s)")
     add("--pod-security", choices=_STANDARDS, default="baseline", help="what pod templates may ask for (%(default)s)")
+    names = "service accounts that pod templates may name, comma-separated, or * for any (default: none)"
+    add("--worker-service-accounts", type=_accounts, default=(), help=names)
     add("--kubeconfig", help="outside a cluster: the file that says where it is (default: KUBECONFIG)")
     return parser
 
@@ -112,6 +118,16 @@ def _namespace(text: str) -> str:
 
 def _namespaces(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_namespace(word.strip()) for word in text.split(",") if word.strip()))
+
+
+def _account(text: str) -> str:
+    if text != ANY_ACCOUNT and (len(text) > _LONGEST_ACCOUNT or not re.fullmatch(SUBDOMAIN, text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a service account")
+    return text
+
+
+def _accounts(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_account(word.strip()) for word in text.split(",") if word.strip()))
 
 
 def _identity(text: str) -> str:

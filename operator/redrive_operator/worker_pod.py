@@ -46,13 +46,14 @@ _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL
 class WorkloadSettings:
     """What the operator is told of workers. `consumer_image` is the runtime of http workers, pulled by that policy.
 
-    Only where it trusts templates may one ask for what is the node's.
+    Only where it trusts templates may one ask for what is the node's, and only for these service accounts.
     """
 
     consumer_image: str
     image_pull_policy: str | None = None
     log_level: str | None = None
     trusts_templates: bool = False
+    service_accounts: tuple[str, ...] = ()
 
 
 def plan_pod(consumer: Consumer, worker: Worker, *, broker_secret: str, settings: WorkloadSettings) -> dict[str, Any]:

@@ -71,7 +71,12 @@ def build_manifests(
         },
         "spec": plan_pod(consumer, consumer.worker, broker_secret=broker_secret, settings=settings),
     }
-    template = merge_pod_template(consumer.worker.pod_template, planned, trusted=settings.trusts_templates)
+    template = merge_pod_template(
+        consumer.worker.pod_template,
+        planned,
+        trusted=settings.trusts_templates,
+        accounts=settings.service_accounts,
+    )
     return Manifests(_config_map(subject, text), _deployment(subject, template, replicas), _budget(subject))
 
 

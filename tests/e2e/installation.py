@@ -8,7 +8,8 @@ from redrive_testbed import chart
 from redrive_testbed.operator_manifests import NAME, NAMESPACE
 
 # Brokers are read three times as often as usual, so that tests wait a third as long for what is found by reading.
-VALUES = {"interval": 5}
+# Of the accounts that a worker may name, `till` is one.
+VALUES = {"interval": 5, "workerServiceAccounts": ["till"]}
 
 
 class Installation:
@@ -41,6 +42,15 @@ class Installation:
 
     def logs(self, *words, name=NAME):
         return self.kubectl("logs", f"deployment/{name}", "--namespace", NAMESPACE, *words)
+
+    def visible(self):
+        """Give all that others see of it: its log, its metrics, its processes with their words and variables."""
+        (pod,) = self.pods()
+        shown = 'for file in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do tr "\\0" "\\n" < $file; done; true'
+        processes = self.kubectl("exec", pod["metadata"]["name"], "--namespace", NAMESPACE, "--", "sh", "-c", shown)
+        assert "redrive-operator" in processes, "nothing was looked at"
+        assert "REDRIVE_NAMESPACE=" in processes, "nothing was looked at"
+        return {"log": self.logs(), "metrics": self.fetch("/metrics"), "processes": processes}
 
     def second(self, name):
         """Build a second operator like the one that is installed, with another name and pods of its own."""

@@ -95,6 +95,8 @@ OWNED = {
     "volume": {"volumes": [{"name": "redrive-config", "emptyDir": {}}]},
     "network": {"hostNetwork": True},
     "token": {"automountServiceAccountToken": True},
+    "account": {"serviceAccountName": "default"},
+    "projection": {"volumes": [{"name": "x", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]},
 }
 
 

@@ -10,6 +10,7 @@ import http.client
 import json
 import secrets
 from datetime import timedelta
+from urllib.parse import quote
 
 import pika
 import pytest
@@ -27,6 +28,7 @@ from redrive_testbed.shell import wait_until
 MINE = Wanted("evil/orders", "evil.orders", timedelta(seconds=1))
 VICTIM = Wanted("shop/orders", "shop.orders", timedelta(seconds=1))
 QUEUE, LETTERS = VICTIM.queue, f"redrive.dead.{VICTIM.queue}"
+EVENTS, CREATED = "shop.events", "order.created"  # an exchange of the victim's own, to which its queue listens
 TREASURE = 5
 
 
@@ -41,7 +43,8 @@ def scene(session_broker):
     with Amqp([parse_amqp_url(vhost.amqp_url)]) as amqp:
         for wanted in (MINE, VICTIM):
             ensure(wanted, owner=Owner("a-cluster"), amqp=amqp, management=management)
-    amqp_publish(vhost, "", QUEUE, TREASURE)
+    listen(vhost, EVENTS, CREATED)
+    amqp_publish(vhost, EVENTS, CREATED, TREASURE)
     amqp_publish(vhost, DEAD, VICTIM.address, TREASURE)
     granted = ensure_access(MINE, vhost=name, management=management, password=password)
     yield vhost, management, (granted.user, password)
@@ -62,6 +65,15 @@ def management(scene):
 @pytest.fixture
 def attacker(scene):
     return scene[2]
+
+
+def listen(vhost, exchange, key):
+    """Have the victim's queue listen to an exchange that its team made."""
+    connection = pika.BlockingConnection(pika.URLParameters(vhost.amqp_url))
+    channel = connection.channel()
+    channel.exchange_declare(exchange, "topic", durable=True)
+    channel.queue_bind(QUEUE, exchange, key)
+    connection.close()
 
 
 def amqp_publish(vhost, exchange, key, count):
@@ -138,6 +150,10 @@ HARM = {
     "publish to a rung's own exchange": lambda ch: confirmed(ch, "redrive.retry.1", own_key()),
     "publish a delivery": lambda ch: confirmed(ch, DELIVERY, own_key(VICTIM.address)),
     "publish a dead letter": lambda ch: confirmed(ch, DEAD, VICTIM.address),
+    "publish to an exchange of the victim's team": lambda ch: confirmed(ch, EVENTS, CREATED),
+    "delete an exchange of the victim's team": lambda ch: ch.exchange_delete(EVENTS),
+    "bind its queue to an exchange of the victim's team": lambda ch: ch.queue_bind(MINE.queue, EVENTS, "#"),
+    "unbind the victim from its team's exchange": lambda ch: ch.queue_unbind(QUEUE, EVENTS, CREATED),
     "publish an orphan": lambda ch: confirmed(ch, ORPHANS, own_key(VICTIM.address)),
 }
 
@@ -193,23 +209,45 @@ REQUESTS = {
     ),
     "drop its topic permissions": ("DELETE", "/api/topic-permissions/{vhost}/{user}", None),
     "become an administrator": ("PUT", "/api/users/{user}", {"password": "x", "tags": "administrator"}),
-    "close a connection": ("GET", "/api/connections", None),
+    "read connections": ("GET", "/api/connections", None),
 }
+
+
+def ask_as(attacker, broker, method, path, body=None):
+    """Ask the management API as the attacker, and give the status of its answer."""
+    user, password = attacker
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", broker.settings.ports.management, timeout=20)
+    connection.request(method, path, None if body is None else json.dumps(body), headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 @pytest.mark.parametrize("what", REQUESTS)
 def test_tenant_is_not_let_into_the_management_api_to(what, attacker, broker, vhost, management):
     method, path, body = REQUESTS[what]
-    user, password = attacker
+    user, _ = attacker
     before = management.read_grants(user), management.read().policies
-    where = path.format(vhost=vhost.name, user=user.replace("/", "%2F"))
-    token = base64.b64encode(f"{user}:{password}".encode()).decode()
-    headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", broker.settings.ports.management, timeout=20)
-    connection.request(method, where, None if body is None else json.dumps(body), headers)
-    assert connection.getresponse().status == 401
-    connection.close()
+    assert ask_as(attacker, broker, method, path.format(vhost=vhost.name, user=user.replace("/", "%2F")), body) == 401
     assert (management.read_grants(user), management.read().policies) == before
+
+
+def test_tenant_cannot_close_the_connection_of_another(attacker, broker, vhost):
+    connection = pika.BlockingConnection(pika.URLParameters(vhost.amqp_url))
+    channel = connection.channel()
+
+    def names():
+        connection.process_data_events(0)
+        return [found["name"] for found in broker.api.get("connections") if found.get("user") == vhost.user]
+
+    wait_until("the broker does not tell of the connection", names, within=30)
+    for name in names():
+        assert ask_as(attacker, broker, "DELETE", f"/api/connections/{quote(name, safe='')}") == 401
+    assert ask_as(attacker, broker, "DELETE", f"/api/connections/username/{quote(vhost.user, safe='')}") == 401
+    assert channel.queue_declare(QUEUE, passive=True).method.queue == QUEUE
+    connection.close()
 
 
 # What RabbitMQ does not prevent.

@@ -35,7 +35,7 @@ def worker_page(tmp_path_factory):
 def worker_run(worker_page):
     # Without the peers: test_bench_peers.
     return run_bench(
-        "bench.worker", worker_page, "--contenders", ",".join(SCRIPTED), "--parts", "success,retry,sleepers"
+        "bench.worker", worker_page, "--contenders", ",".join(SCRIPTED), "--parts", "success,retry,sleepers,idle"
     )
 
 
@@ -79,12 +79,20 @@ def test_bench_of_the_worker_skips_nothing(worker_run):
 
 
 def test_bench_of_the_worker_has_a_row_for_every_contender_and_workload(worker_run):
-    rows = {part: [row["contender"] for row in worker_run[part]] for part in ("success", "retry", "sleepers")}
+    rows = {part: [row["contender"] for row in worker_run[part]] for part in ("success", "retry", "sleepers", "idle")}
     assert rows == {
         "success": [*SCRIPTED],
         "retry": ["select", *OUR_RUNNERS],
         "sleepers": ["select", *OUR_MODES],
+        "idle": ["blocking", "select", *OUR_MODES],
     }
+
+
+def test_bench_of_the_worker_tells_the_memory_of_one_with_nothing_to_do_by_process(worker_run):
+    generations = {row["contender"]: [share["generation"] for share in row["shares"]] for row in worker_run["idle"]}
+    assert generations == {"blocking": [], "select": [], "thread": [0], "async": [0], "process": [0, 1, 2, 2, 2, 2]}
+    assert all(0 < share["private"] <= share["pss"] for row in worker_run["idle"] for share in row["shares"])
+    assert all(row["memory"] > 0 and row["seconds"] >= 1 for row in worker_run["idle"])
 
 
 def test_bench_of_the_worker_loses_nothing_and_runs_nothing_twice(worker_run):
@@ -145,5 +153,5 @@ def assert_replaced(page, run):
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "old" not in text
+    assert "FORMER" not in text
     assert run["facts"]["command"] in text

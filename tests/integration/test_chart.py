@@ -174,6 +174,8 @@ def test_settings_of_the_operator_are_what_the_values_say(render_pod):
         interval=2.5,
         threads=16,
         logLevel="debug",
+        podSecurity="privileged",
+        workerServiceAccounts=["orders", "mail.shop"],
         consumerImage={"digest": DIGEST},
         extraEnv=[{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
     )
@@ -181,8 +183,16 @@ def test_settings_of_the_operator_are_what_the_values_say(render_pod):
     settings = read_settings([], {name: value for name, value in told.items() if value})
     assert (settings.interval, settings.threads, settings.log_level) == (2.5, 16, "debug")
     assert (settings.watch_namespaces, settings.identity) == (("shop", "mail"), "east")
+    assert settings.trusts_templates
+    assert settings.worker_service_accounts == ("orders", "mail.shop")
     assert settings.consumer_image == f"redrive/consumer@{DIGEST}"
     assert told["HTTPS_PROXY"] == "http://proxy:3128"
+
+
+def test_no_worker_gets_anything_of_its_node_or_an_account_unless_the_values_say_so(render_pod):
+    told = {each["name"]: each.get("value") for each in render_pod()["containers"][0]["env"]}
+    settings = read_settings([], {name: value for name, value in told.items() if value})
+    assert (settings.trusts_templates, settings.worker_service_accounts) == (False, ())
 
 
 AS_GIVEN = {

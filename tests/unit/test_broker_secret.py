@@ -111,3 +111,10 @@ def test_secret_that_leads_nowhere_says_which_key_to_mend_and_never_a_value(data
 
 def test_secret_shows_no_password_when_printed():
     assert "pass word" not in repr(read_broker_secret(CLUSTER_OPERATOR, vhost="/"))
+
+
+def test_secret_shows_no_private_key_when_printed():
+    found = read_broker_secret({**CLUSTER_OPERATOR, "tls.crt": "public", "tls.key": "hunter2-is-secret"}, vhost="/")
+    assert found.key == "hunter2-is-secret"
+    assert "hunter2" not in repr(found)
+    assert "public" in repr(found)

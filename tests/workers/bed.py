@@ -106,10 +106,11 @@ class Bed:
 
         wait_until(lambda: f"it is not so; {self._tail()}", look, within=within)
 
-    def publish(self, names, *, do=("ok",), **properties):
+    def publish(self, names, *, do=("ok",), padding=0, **properties):
+        """Publish messages that say what to do, with as many spaces behind it."""
+        body = json.dumps({"do": list(do)}).encode() + b" " * padding
         for name in names:
             self.published.append(name)
-            body = json.dumps({"do": list(do)}).encode()
             self.amqp.publish("", QUEUE, body, Properties(message_id=name, delivery_mode=2, **properties))
 
     def runs(self):

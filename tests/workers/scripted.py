@@ -6,6 +6,7 @@ file that LEDGER names, one line each, so that also those of a process that died
 
 import asyncio
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -66,6 +67,8 @@ def _act(what: str) -> None:
         case "loop":
             while True:
                 pass
+        case "keep":
+            re.match(r"(a+)+$", "a" * 60 + "b")  # keeps the interpreter for longer than anybody lives
         case "eat":
             hoard = []
             while True:

@@ -66,3 +66,12 @@ def name_mode(config: WorkerConfig) -> str:
             return "Http"
         case _:
             assert_never(config.runner)
+
+
+def shares_interpreter(config: WorkerConfig) -> bool:
+    """Say whether handlers run in the interpreter of the loop, which waits as long as one keeps it to itself."""
+    match config.runner:
+        case PythonRunner(_, mode):
+            return mode is not PythonMode.PROCESS
+        case _:
+            return False

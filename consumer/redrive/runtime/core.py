@@ -29,7 +29,7 @@ from redrive.runtime.tries import Tries
 from redrive.runtime.witness import Witness
 from redrive.settle import GiveBack, Suspect
 
-# The prefetch is thought over at once when messages of this many bytes come.
+# Whether fewer should be taken is thought over at once when messages of this many bytes come.
 LARGE_BODY = 65_536
 
 # How long the last answer of the broker is waited for.
@@ -175,9 +175,9 @@ class Runtime:
         self._hands.take(session, held, delivery.tag)
         self._witness.received(message)
         self._gate.note_size(len(delivery.body))
+        if len(delivery.body) > LARGE_BODY and self._may_change_prefetch:
+            self._gate.lower()  # before there are many
         self._admit(held, now)
-        if len(delivery.body) > LARGE_BODY:
-            self._think_over_prefetch()  # before there are many
 
     def cancelled(self, session: Session) -> None:
         """Finish what we hold: if the queue was deleted, nobody else has it.
@@ -235,6 +235,8 @@ class Runtime:
             self._gate.note_innocent()
             self._ready.append(held)
             self._dispatch_soon()
+            if self._gate.is_new and self._may_change_prefetch:
+                self._gate.begin()
 
     def _is_cleared(self, held: Held) -> bool:
         """Say whether we had one like it, and live. That is remembered once, and it may be admitted more often."""
@@ -264,7 +266,8 @@ class Runtime:
         self._witness.in_flight(self._tries.running)
         if not self._tries.running and not self._ready:
             self._settling.flush()
-        self._think_over_prefetch()
+        if self._may_change_prefetch:
+            self._gate.think_over()
         self._look_at_drain()
 
     def _decide(self, held: Held, result: Result) -> None:
@@ -327,6 +330,6 @@ class Runtime:
         if self._drain is not None:
             self._drain.look()
 
-    def _think_over_prefetch(self) -> None:
-        if not self.is_draining and self._isolation.suspect is None:
-            self._gate.think_over()
+    @property
+    def _may_change_prefetch(self) -> bool:
+        return not self.is_draining and self._isolation.suspect is None

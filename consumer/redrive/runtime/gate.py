@@ -37,18 +37,22 @@ class Gate:
         self._look_again = FIRST_LOOK_SECONDS
         self.is_closed = False
         self._is_closing = False
+        self.is_new = True  # nothing has come yet that says how large messages are
+        self._lowering: object = None  # what waits to take fewer, unless somebody else pauses or takes meanwhile
         self._put_off: list[tuple[Held, GiveBack | Suspect]] = []
         self.prefetch = choose_prefetch(concurrency, self._pace)
         self._tell_settling()
 
     def pause(self, call: Callable[[], None]) -> None:
         """Take nothing more, and call when nothing more comes."""
+        self._lowering = None
         self._settling.flush()  # the sooner the broker has them, the sooner it can say so
         self._is_closing = self.is_closed = True
         self._consumer.pause(partial(self._paused, call))
 
     def take(self, prefetch: int) -> None:
         """Take at most so many at once, also after a pause."""
+        self._lowering = None
         self.prefetch = prefetch
         self._tell_settling()
         self._consumer.resume(prefetch=prefetch)
@@ -57,6 +61,7 @@ class Gate:
 
     def take_one_by_one(self) -> None:
         """Have the next suspect come to empty hands."""
+        self.is_new = False
         if self.prefetch != 1 or self.is_closed:
             self.take(1)
 
@@ -92,16 +97,47 @@ class Gate:
     def note_size(self, size: int) -> None:
         self._pace.note_size(size)
 
+    def begin(self) -> None:
+        """Go over from one message to as many as its size lets in.
+
+        It is in our hands, so there is no room for another, and none is on its way: suspects that were sent round
+        before do no harm.
+        """
+        self.is_new = False
+        self._look_at = self._loop.now() + self._look_again
+        self._change(choose_prefetch(self._concurrency, self._pace))
+
     def think_over(self) -> None:
         """Go over to another prefetch, if that matters, and if no suspects are about."""
         now = self._loop.now()
-        if now < self._look_at or self._calm < CALM_AFTER:
+        if now < self._look_at or self._calm < CALM_AFTER or self.is_new or self.is_closed:
             return
         self._look_at = now + self._look_again
         self._look_again = min(LOOK_SECONDS, 2 * self._look_again)
+        self._pace.forget_sizes(now)
+        self._change(choose_prefetch(self._concurrency, self._pace))
+
+    def lower(self) -> None:
+        """Take fewer at once if messages have become so large, also while suspects are about.
+
+        What goes round meanwhile is put off: it must not be on its way to us when a consumer ends.
+        """
         wanted = choose_prefetch(self._concurrency, self._pace)
-        if is_worth_changing(self.prefetch, wanted) and not self._is_full():
+        if wanted < self.prefetch and self._is_worth(wanted) and not self.is_closed:
+            lowering = object()
+            self.pause(partial(self._take_fewer, lowering, wanted))
+            self._lowering = lowering
+
+    def _take_fewer(self, lowering: object, wanted: int) -> None:
+        if lowering is self._lowering:
             self.take(wanted)
+
+    def _change(self, wanted: int) -> None:
+        if self._is_worth(wanted):
+            self.take(wanted)
+
+    def _is_worth(self, wanted: int) -> bool:
+        return is_worth_changing(self.prefetch, wanted) and not self._is_full()
 
     def _is_full(self) -> bool:
         return is_full(self._settling.hands.kept, self._concurrency)

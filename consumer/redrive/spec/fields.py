@@ -92,7 +92,9 @@ def show(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else reprlib.repr(value)
     except ValueError:  # an integer of thousands of digits
         return "a number too long to show"
-    text = text.encode(errors="backslashreplace").decode()  # a lone surrogate could not be printed
+    text = text[:61].encode(errors="backslashreplace").decode()  # a lone surrogate could not be printed
+    # JSON leaves some characters as they are that break a line, or that a terminal obeys.
+    text = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -210,6 +210,8 @@ class MemoryConsumer:
             self._taking.consuming(self.session)
 
     def _may_deliver(self, session: MemorySession) -> bool:
+        if self._is_beginning:
+            return False  # between two consumers there is nobody to deliver to
         return self._allowance != 0 and not self.is_paused and session.counted < self._prefetch
 
 

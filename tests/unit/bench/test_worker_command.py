@@ -29,6 +29,10 @@ def test_messages_sleep_the_same_whoever_runs_them(part):
     assert names("--parts", part) == [name for name in CONTENDERS if name not in ("blocking", "command", "http")]
 
 
+def test_everybody_waits_the_same_whoever_would_run_its_messages():
+    assert names("--parts", "idle") == [name for name in CONTENDERS if name not in ("command", "http")]
+
+
 def test_growth_is_that_of_redrive_alone():
     assert names("--parts", "growth") == ["thread", "async", "process"]
 

@@ -3,7 +3,8 @@
 import json
 from dataclasses import asdict
 
-from bench.worker_figures import Crash, Growth, Run
+from bench.measure import Share
+from bench.worker_figures import Crash, Growth, Idle, Run
 
 
 def test_run_comes_back_as_it_was_kept(tmp_path):
@@ -11,6 +12,7 @@ def test_run_comes_back_as_it_was_kept(tmp_path):
         {"command": "some"},
         crash=[Crash("4.3.6", "thread", 0, 10, 10, 1.5, 0.0, 0, 0, 0)],
         growth=[Growth("4.3.6", "thread", 0, 1000, 4, 10, 20.0, 10.0, 0.0, 0)],
+        idle=[Idle("4.3.6", "thread", 0, 4, 20.0, 30.0, 5.0, 900.0, 31.5, 0.1, [Share(0, 24.0, 20.0)])],
     )
     (tmp_path / "run.json").write_text(json.dumps(asdict(run)))
     assert Run.load(tmp_path / "run.json") == run

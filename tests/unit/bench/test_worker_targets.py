@@ -1,5 +1,6 @@
 """Targets of the worker: what a run shows of each, and nothing of what it did not measure."""
 
+import math
 from dataclasses import fields
 
 import pytest
@@ -61,14 +62,19 @@ def test_retries_and_lateness_are_judged_for_every_mode_that_was_measured():
 @pytest.mark.parametrize(
     ("found", "enough"),
     [
-        ({"asleep": 10_000, "memory_asleep": 39.9}, True),
-        ({"asleep": 10_000, "memory_asleep": 40.0}, False),
-        ({"asleep": 10_000, "memory_asleep": 39.9, "unacked": 1}, False),
-        ({"asleep": 9_999, "memory_asleep": 39.9}, False),
+        ({"asleep": 10_000, "memory_asleep": 38.1}, True),
+        ({"asleep": 10_000, "memory_asleep": 38.2}, False),
+        ({"asleep": 10_000, "memory_asleep": 38.1, "unacked": 1}, False),
+        ({"asleep": 9_999, "memory_asleep": 38.1}, False),
     ],
 )
 def test_sleepers_are_enough_only_if_all_sleep_and_none_is_held(found, enough):
     assert only(Run({}, sleepers=[row(Sleepers, "thread", sleepers=10_000, **found)])).held is enough
+
+
+def test_bound_of_forty_megabytes_is_one_of_a_million_bytes_each():
+    verdict = only(Run({}, sleepers=[row(Sleepers, "thread", sleepers=10_000, asleep=10_000, memory_asleep=38.2)]))
+    assert (verdict.held, verdict.measured) == (False, "0 of 10,000, 40.1 MB")
 
 
 def test_fewer_sleepers_than_the_target_names_say_nothing_of_it():
@@ -78,6 +84,32 @@ def test_fewer_sleepers_than_the_target_names_say_nothing_of_it():
 def test_run_without_the_peer_says_nothing_of_the_target():
     run = Run({}, success=[success("thread", 10)])
     assert (judge(run), show_targets(run)) == ([], "")
+
+
+@pytest.mark.parametrize("nothing", [0, math.nan])
+def test_target_of_which_a_figure_is_missing_is_neither_held_nor_missed(nothing):
+    run = Run({}, success=[success("select", nothing), success("thread", 600)])
+    verdict = only(run)
+    assert (verdict.measured, verdict.held) == ("not measured", None)
+    assert show_targets(run).splitlines()[-1].split("|")[-2].strip() == "–"
+
+
+def test_figure_of_one_name_is_enough_where_several_stand_for_a_target():
+    run = Run({}, success=[success("select", 1000), success("thread", math.nan), success("async", 700)])
+    assert only(run).measured == "0.70 (async to select)"
+
+
+def test_lateness_and_memory_that_were_not_measured_are_told():
+    run = Run(
+        {},
+        retry=[row(Retry, "thread", late_p99=math.nan)],
+        sleepers=[row(Sleepers, "thread", sleepers=10_000, asleep=10_000, memory_asleep=math.nan)],
+    )
+    assert set(held(run).values()) == {None}
+
+
+def test_message_that_came_back_at_its_very_moment_was_not_late():
+    assert only(Run({}, retry=[row(Retry, "thread", late_p99=0.0)])).held is True
 
 
 def test_each_release_is_judged_by_its_own_rows():

@@ -4,7 +4,10 @@ import pytest
 from api_server import write_kubeconfig
 
 from redrive_cli.errors import ClusterError, Misuse
+from redrive_cli.kube.kinds import CONSUMERS
 from redrive_cli.kube.kubeconfig import find_cluster
+from redrive_cli.kube.refusals import Request
+from redrive_cli.kube.transport import Call
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,17 @@ def test_the_context_says_which_namespace(config):
     found = find_cluster(config, None)
     assert (found.context, found.namespace, found.inside) == ("here", "shop", False)
     assert find_cluster(config, "there").namespace == "default"
+
+
+def test_a_cluster_that_was_found_is_printed_without_the_credentials_for_it(config):
+    found = find_cluster(config, None)
+    assert found.configuration.host == "http://127.0.0.1:1"
+    assert repr(found) == "Found(context='here', namespace='shop', inside=False)"
+
+
+def test_what_is_sent_is_not_shown_when_printed():
+    body = {"kind": "Secret", "stringData": {"password": "hunter2"}}
+    assert "hunter2" not in repr(Call(Request("patch", CONSUMERS), body=body))
 
 
 def test_the_variable_is_taken_where_no_flag_is(config, monkeypatch):

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from redrive_operator.errors import KubeUnavailable, SettingsError
-from redrive_operator.kube import CONFIG_MAPS, Kube, transport
+from redrive_operator.kube import CONFIG_MAPS, SECRETS, Kube, transport
+from redrive_operator.kube.bodies import Applied, SecretSeen
 from redrive_operator.subject import Key
 
 TOKEN = "hunter2-is-secret"
@@ -74,6 +75,23 @@ def write(body):
 
 def page(*names, token=""):
     return 200, write({"items": [{"metadata": {"name": name}} for name in names], "metadata": {"continue": token}})
+
+
+def test_what_is_sent_and_answered_is_not_shown_when_printed():
+    """Either may be a Secret, and a traceback or a line of the log may hold either."""
+    secret = {"kind": "Secret", "data": {"password": TOKEN}}
+    call = transport.Call("PATCH", "/x", SECRETS, "write a Secret", body=secret)
+    answer = transport.Answer(200, secret)
+    assert call.body is answer.body is secret
+    assert repr(call).startswith("Call(method='PATCH', path='/x'")
+    assert repr(answer) == "Answer(status=200)"
+    assert TOKEN not in repr(call)
+
+
+def test_secret_that_was_read_or_written_is_not_shown_when_printed():
+    data = {"password": TOKEN}
+    assert TOKEN not in repr(SecretSeen("uid", "1", data))
+    assert repr(Applied({"kind": "Secret", "stringData": data}, "changed")) == "Applied(change='changed')"
 
 
 def test_a_list_that_grew_too_old_between_two_pages_is_begun_again(tmp_path):

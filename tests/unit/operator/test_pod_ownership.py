@@ -146,12 +146,6 @@ def test_network_of_the_node_is_refused_with_its_reason():
     assert "port 9464" in error.message
 
 
-@pytest.mark.parametrize("account", [{}, {"serviceAccountName": ""}])
-def test_token_of_the_default_account_is_refused(account):
-    error = refusal(pod, spec={"automountServiceAccountToken": True, **account})
-    assert error.path == f"{SPEC}.automountServiceAccountToken"
-
-
 @pytest.mark.parametrize("label", ["app.kubernetes.io/name", "app.kubernetes.io/managed-by"])
 def test_label_of_the_operators_is_refused(label):
     error = refusal(build, consumer(template={"metadata": {"labels": {label: "x"}}}))
@@ -174,7 +168,6 @@ def test_other_label_of_the_same_family_is_taken():
         ({"containers": [{"name": "a"}, {"name": "a"}]}, "containers[1].name", 'is "a", as in'),
         ({"volumes": [{"name": "a"}, {"name": "a"}]}, "volumes[1].name", 'is "a", as in'),
         ({"hostNetwork": "yes"}, "hostNetwork", "must be true or false"),
-        ({"automountServiceAccountToken": 1}, "automountServiceAccountToken", "must be true or false"),
         ({"securityContext": []}, "securityContext", "must be an object"),
         ({"tolerations": [None]}, "tolerations[0]", "must be text"),
     ],

@@ -29,6 +29,12 @@ OF_THE_POD = {
     "securityContext.seLinuxOptions.role": {"securityContext": {"seLinuxOptions": {"role": "sysadm_r"}}},
     "securityContext.windowsOptions.hostProcess": {"securityContext": {"windowsOptions": {"hostProcess": True}}},
     "securityContext.sysctls[0].name": {"securityContext": {"sysctls": [{"name": "kernel.core_pattern"}]}},
+    "nodeName": {"nodeName": "control-plane"},
+    "priorityClassName": {"priorityClassName": "system-node-critical"},
+    "volumes[0].gitRepo": {"volumes": [{"name": "a", "gitRepo": {"repository": "https://example.com/a.git"}}]},
+    "volumes[0].nfs": {"volumes": [{"name": "a", "nfs": {"server": "10.0.0.1", "path": "/"}}]},
+    "volumes[0].flexVolume": {"volumes": [{"name": "a", "flexVolume": {"driver": "example.com/any"}}]},
+    "volumes[0].aKindOfTheFuture": {"volumes": [{"name": "a", "aKindOfTheFuture": {}}]},
 }
 
 OF_A_CONTAINER = {
@@ -100,6 +106,34 @@ SAFE = [
 def test_what_the_standard_allows_is_taken(asked):
     [_, other] = pod(spec={"containers": [{"name": "other", "image": "x", **asked}]})["containers"]
     assert other == {"name": "other", "image": "x", **asked}
+
+
+KINDS = ("configMap", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret")
+OF_ANYBODY = [
+    {"nodeName": ""},
+    {"priorityClassName": "low"},
+    {"priorityClassName": "systematic"},
+    {"priorityClassName": ""},
+    {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["kubernetes.default"]}]},
+    {"volumes": [{"name": "plain"}, *({"name": kind.lower(), kind: {}} for kind in KINDS)]},
+]
+
+
+@pytest.mark.parametrize("asked", OF_ANYBODY, ids=str)
+def test_what_is_nobodys_is_taken(asked):
+    ((field, value),) = asked.items()
+    found = pod(spec=asked)[field]
+    assert found == value or found[-len(value) :] == value
+
+
+@pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical", "system-of-the-future"])
+def test_priority_of_the_clusters_own_pods_is_refused_by_every_name_that_is_kept_for_them(name):
+    assert "must not be" in refusal(pod, spec={"priorityClassName": name}).message
+
+
+@pytest.mark.parametrize("field", ["nodeName", "priorityClassName"])
+def test_name_that_is_no_text_is_refused_at_its_place(field):
+    assert refusal(pod, spec={field: ["x"]}).path == f"{SPEC}.{field}"
 
 
 @pytest.mark.parametrize("runner", [PYTHON, COMMAND, HTTP], ids=["python", "command", "http"])

@@ -148,7 +148,7 @@ def test_where_there_is_no_sidecar_app_is_a_name_like_any_other(runner):
         ("topologySpreadConstraints", [{"maxSkew": 1}]),
         ("hostAliases", [{"ip": "10.0.0.1", "hostnames": ["legacy"]}]),
         ("imagePullSecrets", [{"name": "registry"}]),
-        ("serviceAccountName", "orders"),
+        ("schedulerName", "batch"),
         ("priorityClassName", "low"),
         ("hostUsers", False),
         ("enableServiceLinks", True),
@@ -160,12 +160,6 @@ def test_where_there_is_no_sidecar_app_is_a_name_like_any_other(runner):
 )
 def test_field_of_the_pod_is_as_it_was_asked_for(field, value):
     assert pod(spec={field: value}) == {**pod(), field: value}
-
-
-def test_token_is_mounted_for_an_account_of_its_own():
-    assert pod(spec={"serviceAccountName": "orders", "automountServiceAccountToken": True})[
-        "automountServiceAccountToken"
-    ]
 
 
 def test_security_of_the_pod_is_merged_field_by_field():

@@ -15,6 +15,8 @@ GIVEN = [
     ("threads", "64", 64),
     ("port", "0", 0),
     ("log_level", "debug", "debug"),
+    ("pod_security", "privileged", "privileged"),
+    ("worker_service_accounts", "orders, mail.shop,orders", ("orders", "mail.shop")),
     ("kubeconfig", "/tmp/config", "/tmp/config"),  # noqa: S108 - not opened
 ]
 
@@ -25,6 +27,9 @@ REFUSED = [
     ("identity", "-", "must be at most 100 letters"),
     ("identity", "a" * 101, "must be at most 100 letters"),
     ("identity", "a\n", "must be at most 100 letters"),
+    ("worker_service_accounts", "orders,shop/mail", "is not the name of a service account"),
+    ("worker_service_accounts", "orders-*", "is not the name of a service account"),
+    ("worker_service_accounts", "a" * 254, "is not the name of a service account"),
     ("interval", "0.9", "must be from 1 to 60, got 0.9"),
     ("interval", "61", "must be from 1 to 60"),
     ("interval", "nan", "must be from 1 to 60"),

@@ -135,6 +135,11 @@ class Stage:
             self.vhost.arrive(make_stored(name, redelivered=redelivered, **headers))
         self.loop.settle()
 
+    def meet_first(self):
+        """Have the worker see a first message, after which it takes several at a time."""
+        self.publish("first")
+        self.succeed("first")
+
     def end(self, result, *ids):
         self.runner.end(result, *ids)
         self.loop.settle()

@@ -425,6 +425,7 @@ def test_what_was_taken_before_a_suspect_and_has_not_begun_waits_for_it(stage):
 
 
 def test_second_suspect_is_not_kept_beside_the_first(stage):
+    stage.meet_first()
     stage.publish("odd", "odder", redrive_suspect=True)
     assert stage.runner.running_ids() == ["odd"]
     assert stage.unacked == ["odd"]
@@ -528,6 +529,7 @@ def test_suspect_that_the_broker_takes_back_when_it_was_just_acknowledged_did_no
 
 @pytest.mark.parametrize("fault", ["cancel", "break"])
 def test_suspect_that_the_broker_takes_back_when_it_was_just_sent_round_did_not_kill_us(stage, fault):
+    stage.meet_first()
     stage.publish("odd", "odder", redrive_suspect=True)
     assert (stage.unacked, stage.waiting) == (["odd"], ["odder"])
     stage.vhost.give_back([make_stored("odder", redrive_suspect=True)])  # the acknowledgement came too late
@@ -539,10 +541,11 @@ def test_suspect_that_the_broker_takes_back_when_it_was_just_sent_round_did_not_
     for _ in range(4):
         stage.succeed()
     assert (stage.dead, stage.unacked, stage.waiting, stage.vhost.sleeping) == ([], [], [], 0)
-    assert [name for name, *_ in stage.runner.began] == ["odd", "odder", "odder"]
+    assert [name for name, *_ in stage.runner.began] == ["first", "odd", "odder", "odder"]
 
 
 def test_suspect_that_came_back_because_it_was_sent_round_is_not_accused_when_the_connection_breaks_again(stage):
+    stage.meet_first()
     stage.publish("odd", "odder", redrive_suspect=True)
     stage.vhost.ready.clear()  # another worker has the one that was sent round
     stage.succeed("odd")
@@ -563,6 +566,7 @@ def test_suspect_that_came_back_because_it_was_sent_round_is_not_accused_when_th
 
 def test_suspect_that_was_sent_round_and_kills_its_worker_is_counted():
     stage = Stage()
+    stage.meet_first()
     stage.publish("odd", "odder", redrive_suspect=True)
     stage.succeed("odd")
     assert stage.runner.running_ids() == ["odder"]
