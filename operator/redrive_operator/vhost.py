@@ -40,6 +40,10 @@ MOST_ORPHANS = 100_000
 # After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time.
 ORPHANS_SECONDS = 120.0
 
+# A queue without quorum is taken out of the ladder when it has been without for so long: where nodes come and go, all
+# queues are for a moment, and not at the same one. A rung waits for longer (see docs/reliability.md).
+SETTLING_SECONDS = 10.0
+
 LOGGER = logging.getLogger(__name__)
 
 Losers = Callable[[Reading | None], Mapping[Key, Problem]]
@@ -103,6 +107,7 @@ class Vhost:
         self._clock = clock
         self._looked_for: frozenset[str] = frozenset()
         self._next_look = 0.0
+        self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
     def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
         """Read, mend, and say what was found; raises BrokerError where the broker as a whole cannot be used.
@@ -110,6 +115,7 @@ class Vhost:
         `losers` says, once the vhost has been read, whose queue belongs to another.
         """
         management, reading, lacking = self._read(access)
+        reading = reading and self._settle(reading)
         lost = losers(reading)
         jobs = [job for job in jobs if job.key not in lost]
         with access.connect_on_demand(reading) as door:
@@ -134,6 +140,14 @@ class Vhost:
                 topologies=_with_shared_repairs(jobs, topologies, shared),
                 reclaimed=self._bring_home(door, jobs, topologies, reading),
             )
+
+    def _settle(self, reading: Reading) -> Reading:
+        """Tell which queues have only just lost their quorum, as far as anybody has looked."""
+        now = self._clock()
+        lacking = [queue.name for queue in reading.queues.values() if not queue.has_quorum]
+        self._without_quorum = {name: self._without_quorum.get(name, now) for name in lacking}
+        young = (name for name, since in self._without_quorum.items() if now - since < SETTLING_SECONDS)
+        return replace(reading, unsettled=frozenset(young))
 
     def count(self, access: Access, queues: Iterable[str]) -> dict[str, int]:
         """Count what is ready in queues, where nobody could list what is there."""
@@ -198,6 +212,7 @@ class Vhost:
         gone = [job for job in jobs if job.expected and isinstance(reports[job.key], NotFound)]
         newer = self._read(access)[1] if gone and reading is not None else None
         if newer is not None:
+            newer = self._settle(newer)
             reports |= _ensure(gone, door, management, newer)
         return {job.key: _judge_report(job, reports[job.key], shared, reading) for job in jobs}
 
@@ -226,7 +241,7 @@ class Vhost:
     def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
         if reading is not None:
             orphans = reading.queues.get(ORPHANS)
-            return (orphans.ready or 0) if orphans else 0
+            return (orphans.ready or 0) if orphans and orphans.has_quorum else 0
         return door.amqp.count_ready(ORPHANS) or 0
 
 
@@ -285,6 +300,8 @@ def _lacking_for_scaling(job: Job) -> tuple[str, ...]:
 def _problem_of(report: Report) -> Problem:
     if report.refused:
         return Problem(TopologyReason.QUEUE_REFUSED, "; ".join(report.refused))
+    if report.stuck:
+        return Problem(TopologyReason.QUEUE_WITHOUT_QUORUM, "; ".join(report.stuck))
     sentences = "; ".join(map(str, report.broken))
     return Problem(TopologyReason.BROKEN, f"{sentences}: remove it when it is empty, and it is made anew")
 

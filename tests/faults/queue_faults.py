@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pika
 from faults.fault import Fault
-from faults.stage import DELAY_SECONDS, VHOST
+from faults.replicas import lead
+from faults.stage import DELAY_SECONDS, VHOST, Operator
 from workers.bed import QUEUE
 
 from redrive.ladder import DELIVERY_LIMIT, RETRY, routing_key
@@ -109,14 +110,21 @@ class NeighbourStuck(Fault):
 
 
 class NeighbourWithoutQuorum(NeighbourStuck):
-    """Of another consumer's queue two replicas of three end, while many of its messages come home; all nodes run."""
+    """Of another consumer's queue two replicas of three end, while many of its messages come home; all nodes run.
+
+    It shares the rung with ours, and its operator has turns as ours has. They stay away for longer than a rung waits.
+    The replica that stays leads the queue, since of one that ends while its node runs the node tells the old counts.
+    """
 
     name = "neighbour-without-quorum"
     nodes = 3
+    held = RUNG_SECONDS + 80.0
 
     def start(self, stage, chance):
         self._tend(stage)
+        self._operator = Operator(stage, NEIGHBOUR)
         wait_until("the neighbour's queue is not on every node", lambda: _is_everywhere(stage), within=60)
+        lead(stage.nodes[0], VHOST, NEIGHBOUR.queue, stage.nodes[2].settings.node)
         for node in stage.nodes[:2]:
             _replica(node, "stop_server")
         self._send_sleepers(stage)
@@ -125,7 +133,16 @@ class NeighbourWithoutQuorum(NeighbourStuck):
         for node in stage.nodes[:2]:
             _replica(node, "restart_server")
         wait_until("the neighbour's queue has no quorum", lambda: _is_everywhere(stage), within=60)
-        self._tend(stage)
+
+    def settle(self, stage):
+        """Wait until all that slept is home: by the orphans, since the queue was not in the ladder."""
+        wait_until("the neighbour's messages are not home", lambda: _count_home(stage) >= SLEEPERS, within=RUNG_SECONDS)
+        self._operator.stop()
+
+
+def _count_home(stage):
+    with stage.connect() as amqp:
+        return amqp.count_ready(NEIGHBOUR.queue)
 
 
 def _is_everywhere(stage):
