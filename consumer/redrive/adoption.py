@@ -78,7 +78,7 @@ class WithoutQuorum:
     """As it should be, but it takes nothing now. If it endangers others, it must not be bound to the ladder."""
 
     reason: str
-    endangers_others: bool = True
+    endangers_others: bool
 
 
 Verdict = Fine | NeedsPolicy | Accepted | Refused | WithoutQuorum
@@ -87,7 +87,7 @@ Verdict = Fine | NeedsPolicy | Accepted | Refused | WithoutQuorum
 def judge_queue(wanted: Wanted, reading: Reading) -> Verdict:
     """Judge the work queue as it was found. One that is not there is judged as it would be if it were made now."""
     queue = find_queue(wanted, reading)
-    refused, stuck = refuse_queue(queue, reading), find_stuck(queue, reading)
+    refused, stuck = refuse_queue(queue, reading), _find_stuck(queue, reading)
     if refused is not None:
         return replace(refused, endangers_others=True) if stuck and stuck.endangers_others else refused
     if stuck is not None:
@@ -109,26 +109,31 @@ def refuse_queue(queue: FoundQueue, reading: Reading) -> Refused | None:
     return Refused(reasons, endangers_others=bool(bounds)) if reasons else None
 
 
-def find_stuck(queue: FoundQueue, reading: Reading) -> WithoutQuorum | None:
+def say_if_stuck(queue: FoundQueue) -> str | None:
+    """Say what to do about a queue that takes and gives nothing, and cannot be counted either."""
+    if queue.has_quorum:
+        return None
+    found = "is led by none" if queue.leaderless else f"has {queue.online}"
+    return (
+        f"the queue {queue.name!r} {found} of its {queue.members} replicas, so there is no majority, and it takes and "
+        "gives nothing: bring the nodes of its replicas back"
+    )
+
+
+def _find_stuck(queue: FoundQueue, reading: Reading) -> WithoutQuorum | None:
     """Find a queue that takes nothing because most of its replicas are away.
 
     Nobody is in danger by it where the orphans are not better off, as while most nodes of a cluster are away: taken out
     of the ladder, its sleepers would hold up the others in the same way. Nor yet where that was just seen: while nodes
     come and go, a queue may be without a leader for a moment, and what is told of several is not of one moment.
     """
-    if queue.has_quorum:
+    reason = say_if_stuck(queue)
+    if reason is None:
         return None
     orphans = reading.queues.get(ORPHANS)
-    is_sure = queue.name not in reading.unsettled
-    endangers_others = is_sure and orphans is not None and orphans.has_quorum
-    meanwhile = ", and what comes back for it waits among the orphans" if endangers_others else ""
-    found = "none" if queue.leaderless else f"only {queue.online}"
-    does = "leads" if queue.leaderless else "run"
-    reason = (
-        f"of the {queue.members} replicas of the queue {queue.name!r} {found} {does}, so it has no majority, and takes "
-        f"and gives nothing{meanwhile}: bring the nodes of its replicas back"
-    )
-    return WithoutQuorum(reason, endangers_others)
+    if queue.name in reading.unsettled or orphans is None or not orphans.has_quorum:
+        return WithoutQuorum(reason, endangers_others=False)
+    return WithoutQuorum(f"{reason}; what comes back for it waits among the orphans meanwhile", endangers_others=True)
 
 
 def completing_policy(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Policy:

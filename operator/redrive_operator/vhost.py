@@ -13,7 +13,7 @@ from redrive.adoption import NeedsPolicy, judge_queue, queue_parks
 from redrive.amqp import OnDemand
 from redrive.drift import sort_bindings
 from redrive.elements import Binding
-from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable, Unsupported
+from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
 from redrive.ladder import ORPHANS, places_for
 from redrive.management import Management
 from redrive.orphans import reclaim
@@ -228,11 +228,11 @@ class Vhost:
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
         try:
             result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
-        except Unreachable:
-            raise
         except BrokerError as error:
+            if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
+                raise
             LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
-            self._next_look = self._clock() + ORPHANS_SECONDS
+            self._looked_for, self._next_look = frozenset(homes), self._clock() + ORPHANS_SECONDS
             return {}
         self._looked_for = frozenset(homes)
         self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS)

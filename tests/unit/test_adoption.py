@@ -192,13 +192,13 @@ def test_queue_without_quorum_is_not_refused_but_must_not_be_bound(queue):
     verdict = judge_queue(WANTED, reading(replace(queue, members=3, online=1), WHOLE))
     assert isinstance(verdict, WithoutQuorum)
     assert verdict.endangers_others
-    assert "of the 3 replicas of the queue 'orders' only 1 run" in verdict.reason
+    assert "the queue 'orders' has 1 of its 3 replicas" in verdict.reason
     assert "waits among the orphans" in verdict.reason
 
 
 def test_queue_that_nobody_leads_is_told_as_such():
     verdict = judge_queue(WANTED, reading(replace(OURS, members=3, online=2, leaderless=True), WHOLE))
-    assert "of the 3 replicas of the queue 'orders' none leads" in verdict.reason
+    assert "the queue 'orders' is led by none of its 3 replicas" in verdict.reason
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_queue_without_quorum_is_unbound_and_nothing_else_is_asked_of_it():
     done, (stuck, fine) = ensure_by_notes(wanted, lacking, recorded=wanted[0].bindings)
     assert done == [("unbind", delivery_binding("shop/c0", "c0"))]
     assert (stuck.ready, fine.ready, stuck.bindings) == (False, True, wanted[0].bindings)
-    assert ["'c0' only 1 run" in sentence for sentence in stuck.stuck] == [True]
+    assert ["'c0' has 1 of its 3" in sentence for sentence in stuck.stuck] == [True]
 
 
 def test_queue_without_quorum_that_is_unbound_already_takes_no_connection():
