@@ -115,9 +115,9 @@ class Vhost:
         `losers` says, once the vhost has been read, whose queue belongs to another.
         """
         management, reading, lacking = self._read(access)
-        reading = reading and self._settle(reading)
         lost = losers(reading)
         jobs = [job for job in jobs if job.key not in lost]
+        reading = reading and self._settle(reading, jobs)
         with access.connect_on_demand(reading) as door:
             seen = VhostSeen(self._describe(access, reading), reading, losers=lost)
             try:
@@ -141,10 +141,11 @@ class Vhost:
                 reclaimed=self._bring_home(door, jobs, topologies, reading),
             )
 
-    def _settle(self, reading: Reading) -> Reading:
-        """Tell which queues have only just lost their quorum, as far as anybody has looked."""
+    def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
+        """Tell which of these queues have only just lost their quorum; no others are remembered."""
         now = self._clock()
-        lacking = [queue.name for queue in reading.queues.values() if not queue.has_quorum]
+        names = {job.consumer.queue.name for job in jobs} | self._without_quorum.keys()
+        lacking = [name for name in names if name in reading.queues and not reading.queues[name].has_quorum]
         self._without_quorum = {name: self._without_quorum.get(name, now) for name in lacking}
         young = (name for name, since in self._without_quorum.items() if now - since < SETTLING_SECONDS)
         return replace(reading, unsettled=frozenset(young))
@@ -212,7 +213,7 @@ class Vhost:
         gone = [job for job in jobs if job.expected and isinstance(reports[job.key], NotFound)]
         newer = self._read(access)[1] if gone and reading is not None else None
         if newer is not None:
-            newer = self._settle(newer)
+            newer = self._settle(newer, gone)
             reports |= _ensure(gone, door, management, newer)
         return {job.key: _judge_report(job, reports[job.key], shared, reading) for job in jobs}
 
