@@ -126,12 +126,12 @@ class NeighbourWithoutQuorum(NeighbourStuck):
 
     def start(self, stage, chance):
         self._tend(stage)
-        self._operator = Operator(stage, NEIGHBOUR)
         wait_until("the neighbour's queue is not on every node", lambda: _is_everywhere(stage), within=60)
         lead(stage.nodes[0], VHOST, NEIGHBOUR.queue, stage.nodes[2].settings.node)
         for node in stage.nodes[:2]:
             _replica(node, "stop_server")
         self._send_sleepers(stage)
+        self._operator = Operator(stage, NEIGHBOUR)  # now, when the rung has its hands full
         scripts = [SCRIPTS["flaky"]] * int(self.held * BESIDE_PER_SECOND)
         self._beside = Load(stage.connect, scripts, per_second=BESIDE_PER_SECOND, prefix="beside")
 

@@ -149,7 +149,7 @@ class Amqp:
             return 0
 
     def publish(
-        self, exchange: str, routing_key: str, body: bytes, properties: Properties, *, within: float = ANSWER_SECONDS
+        self, exchange: str, routing_key: str, body: bytes, properties: Properties, *, within: float | None = None
     ) -> None:
         """Return when a queue has taken the message for good; raise NotAccepted when none has."""
         with self._channel("publish", f"publishing to {exchange!r} with key {routing_key!r}", within) as channel:
@@ -253,8 +253,8 @@ class Amqp:
         return dict(self._connection._impl.server_properties)
 
     @contextmanager
-    def _channel(self, purpose: str, doing: str, within: float = ANSWER_SECONDS) -> Iterator[Any]:
-        with self._translated(doing), self._in_time(within):
+    def _channel(self, purpose: str, doing: str, within: float | None = None) -> Iterator[Any]:
+        with self._translated(doing), self._in_time(ANSWER_SECONDS if within is None else within):
             yield self._open(purpose)
 
     @contextmanager
