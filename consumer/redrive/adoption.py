@@ -4,13 +4,16 @@ It is used as it is, never deleted and never made anew. What its arguments leave
 otherwise is said. Two things can never be put up with: a queue that can lose messages by design, and one that may stop
 confirming, because its sleepers would then hold up every other consumer's in the shared rungs.
 
+One that has lost most of its replicas confirms nothing either, for as long as that lasts. Nothing is wrong with it, so
+it is not refused; but as long as there is a better place for its sleepers it must not be bound.
+
 Of several policies the broker applies one alone, so a completing policy carries over what the one below it says. But
 never a limit: a policy of ours must not be what deletes a queue or its messages. So a limit that ours hides is not in
 force, and one that an earlier Redrive wrote into ours is no reason to refuse the queue: ours is written again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redrive.effective import (
     Standing,
@@ -24,7 +27,7 @@ from redrive.effective import (
     winning_policy,
 )
 from redrive.elements import ArgumentValue, Policy, freeze
-from redrive.ladder import DELIVERY_LIMIT
+from redrive.ladder import DELIVERY_LIMIT, ORPHANS
 from redrive.reading import FoundQueue, Reading
 from redrive.topology import DEAD, PRIORITY, Wanted, exactly, work_queue
 
@@ -70,15 +73,25 @@ class Refused:
     endangers_others: bool = False
 
 
-Verdict = Fine | NeedsPolicy | Accepted | Refused
+@dataclass(frozen=True, slots=True)
+class WithoutQuorum:
+    """As it should be, but it takes nothing now. If it endangers others, it must not be bound to the ladder."""
+
+    reason: str
+    endangers_others: bool
+
+
+Verdict = Fine | NeedsPolicy | Accepted | Refused | WithoutQuorum
 
 
 def judge_queue(wanted: Wanted, reading: Reading) -> Verdict:
     """Judge the work queue as it was found. One that is not there is judged as it would be if it were made now."""
     queue = find_queue(wanted, reading)
-    refused = refuse_queue(queue, reading)
+    refused, stuck = refuse_queue(queue, reading), _find_stuck(queue, reading)
     if refused is not None:
-        return refused
+        return replace(refused, endangers_others=True) if stuck and stuck.endangers_others else refused
+    if stuck is not None:
+        return stuck
     if set(work_queue(wanted).arguments) <= set(queue.arguments):
         return Fine()
     return _complete(queue, wanted, reading)
@@ -94,6 +107,33 @@ def refuse_queue(queue: FoundQueue, reading: Reading) -> Refused | None:
     bounds = tuple(_find_limits(queue, reading, BOUNDS))
     reasons = (*_refuse_kind(queue), *bounds, *_find_limits(queue, reading, DRAINS))
     return Refused(reasons, endangers_others=bool(bounds)) if reasons else None
+
+
+def say_if_stuck(queue: FoundQueue) -> str | None:
+    """Say what to do about a queue that takes and gives nothing, and cannot be counted either."""
+    if queue.has_quorum:
+        return None
+    found = "is led by none" if queue.leaderless else f"has {queue.online}"
+    return (
+        f"the queue {queue.name!r} {found} of its {queue.members} replicas, so there is no majority, and it takes and "
+        "gives nothing: bring the nodes of its replicas back"
+    )
+
+
+def _find_stuck(queue: FoundQueue, reading: Reading) -> WithoutQuorum | None:
+    """Find a queue that takes nothing because most of its replicas are away.
+
+    Nobody is in danger by it where the orphans are not better off, as while most nodes of a cluster are away: taken out
+    of the ladder, its sleepers would hold up the others in the same way. Nor yet where that was just seen: while nodes
+    come and go, a queue may be without a leader for a moment, and what is told of several is not of one moment.
+    """
+    reason = say_if_stuck(queue)
+    if reason is None:
+        return None
+    orphans = reading.queues.get(ORPHANS)
+    if queue.name in reading.unsettled or orphans is None or not orphans.has_quorum:
+        return WithoutQuorum(reason, endangers_others=False)
+    return WithoutQuorum(f"{reason}; what comes back for it waits among the orphans meanwhile", endangers_others=True)
 
 
 def completing_policy(queue: FoundQueue, wanted: Wanted, reading: Reading) -> Policy:

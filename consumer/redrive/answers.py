@@ -31,6 +31,9 @@ QUEUE_COLUMNS = (
     "message_stats.publish",
     "message_stats.deliver_get",
     "message_stats.ack",
+    "leader",
+    "members",
+    "online",
 )
 BINDING_COLUMNS = ("source", "destination", "destination_type", "routing_key", "arguments")
 EXCHANGE_COLUMNS = ("name", "type", "durable", "auto_delete", "internal", "arguments")
@@ -82,6 +85,15 @@ class Fields:
         value = self._raw.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def is_null(self, name: str) -> bool:
+        """Whether it is said that there is none, which is more than to say nothing."""
+        return name in self._raw and self._raw[name] is None
+
+    def length(self, name: str) -> int | None:
+        """Count what is in a list; None where there is none."""
+        value = self._raw.get(name)
+        return len(value) if isinstance(value, list) else None
+
     def inner(self, name: str) -> "Fields":
         """Read an object within, which may be missing: an empty one is a list in some versions."""
         value = self._raw.get(name)
@@ -117,6 +129,9 @@ def read_queue(fields: Fields) -> FoundQueue:
         published=counted.number("publish"),
         delivered=counted.number("deliver_get"),
         acked=counted.number("ack"),
+        members=fields.length("members"),
+        online=fields.length("online"),
+        leaderless=fields.is_null("leader"),
     )
 
 

@@ -9,6 +9,7 @@ RedriveError
 ├── NeverIdle          messages of a test that are run again and again (in `testing`)
 └── BrokerError        what a broker did, or did not do
     ├── Unreachable        nobody answered in time, or the connection broke; trying again can help
+    │   └── NoAnswer           the broker is there, and this one thing was not answered in time
     ├── AccessRefused      whose credentials these are may not do this
     ├── NotFound           there is no such vhost, exchange or queue
     ├── Conflict           it exists already, and otherwise than asked for
@@ -45,6 +46,10 @@ class BrokerError(RedriveError):
 
 class Unreachable(BrokerError):
     """Nobody answered in time, or the connection broke."""
+
+
+class NoAnswer(Unreachable):
+    """The broker is there and has not answered in time, as of a queue that most nodes of are away."""
 
 
 class AccessRefused(BrokerError):

@@ -27,6 +27,9 @@ from redrive.properties import as_text
 from redrive.reading import Reading
 from redrive.republish import build_again, fits
 
+# A queue that has quorum confirms in much less, and whoever brings orphans home has others to see to.
+HOME_SECONDS = 20.0
+
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
@@ -40,8 +43,8 @@ class Reclaimed:
 def reclaim(amqp: Amqp, homes: Mapping[str, str], *, most: int, reading: Reading | None = None) -> Reclaimed:
     """Put the orphans of these addresses into their queues, looking at no more than `most` messages.
 
-    What their queue does not take stays, and so does everybody else's. With a reading, orphans that would not survive
-    being looked at are refused (Conflict).
+    What their queue does not take stays, and so does everybody else's; but one that says nothing ends the look, and the
+    connection (NoAnswer). With a reading, orphans that would not survive being looked at are refused (Conflict).
     """
     if reading is not None and ORPHANS in reading.queues:
         check_limit(amqp, ORPHANS, reading)
@@ -77,7 +80,7 @@ class _Bringing:
         if not fits(sent, self._amqp.frame_max):
             return False
         try:
-            self._amqp.publish("", home, delivery.body, sent)
+            self._amqp.publish("", home, delivery.body, sent, within=HOME_SECONDS)
         except NotAccepted:
             del self._homes[found[1]]  # nor would it take the next one
             return False

@@ -136,7 +136,7 @@ class _Task:
         self._work = work
         self._reading = reading
         self._claimed = claimed
-        self._refused = False
+        self._refused = False  # or stuck: nothing is asked of the queue then, which may not answer
         self.error: BrokerError | None = None
 
     def make(self) -> bool:

@@ -32,6 +32,9 @@ class FoundQueue:
 
     `published`, `delivered` and `acked` count since the broker began to, and begin anew when it restarts. What was
     delivered twice is in there twice.
+
+    `members` and `online` are how many replicas a quorum queue has, and how many of these run. The one who leads tells
+    it, some 10 s late; when he goes, what he has told stays, and the queue is `leaderless`.
     """
 
     name: str
@@ -47,6 +50,16 @@ class FoundQueue:
     published: int | None = None
     delivered: int | None = None
     acked: int | None = None
+    members: int | None = None
+    online: int | None = None
+    leaderless: bool = False
+
+    @property
+    def has_quorum(self) -> bool:
+        """Whether most of its replicas run; a queue of which nobody tells, or that has none, is taken to be fine."""
+        if self.type != "quorum" or not self.members:
+            return True
+        return not self.leaderless and (self.online is None or 2 * self.online > self.members)
 
     @property
     def single_active(self) -> bool:
@@ -56,7 +69,7 @@ class FoundQueue:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One vhost at one moment."""
+    """One vhost at one moment. `unsettled` are queues that were not seen to be without quorum before."""
 
     version: str
     cluster_name: str
@@ -65,3 +78,4 @@ class Reading:
     bindings: frozenset[Binding] = frozenset()
     policies: frozenset[Policy] = frozenset()
     operator_policies: frozenset[Policy] = frozenset()
+    unsettled: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ goes on. But nothing is ever bound to a queue that is not as planned, for what i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, find_queue, judge_queue
+from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, WithoutQuorum, find_queue, judge_queue
 from redrive.amqp import Declarer
 from redrive.drift import OURS, Different, Drift, Missing, Unwanted, compare, name_element
 from redrive.effective import warn_of_patterns
@@ -31,7 +31,9 @@ WITHOUT_MANAGEMENT = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of it. `missing` is what a consumer can live without; with `broken` or `refused` it is not ready.
+    """What came of it. `missing` is what a consumer can live without; with any of the three after it, it is not ready.
+
+    `stuck` is a queue that is as it should be, and takes nothing until its nodes are back.
 
     `bindings` are the consumer's own that are in place: give them back the next time, so that unwanted ones are
     removed also where the broker cannot list them.
@@ -40,14 +42,15 @@ class Report:
     version: str
     cluster_name: str
     repaired: tuple[Drift, ...] = ()
-    broken: tuple[Drift, ...] = ()
     missing: tuple[str, ...] = ()
+    broken: tuple[Drift, ...] = ()
     refused: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
     bindings: tuple[Binding, ...] = ()
 
     @property
     def ready(self) -> bool:
-        return not self.refused and not self.broken
+        return not (self.refused or self.broken or self.stuck)
 
     def __add__(self, other: "Report") -> "Report":
         return Report(
@@ -57,6 +60,7 @@ class Report:
             broken=self.broken + other.broken,
             missing=_once(self.missing + other.missing),
             refused=_once(self.refused + other.refused),
+            stuck=_once(self.stuck + other.stuck),
             bindings=self.bindings + other.bindings,
         )
 
@@ -71,6 +75,7 @@ class Workshop:
         self._broken: list[Drift] = []
         self._missing: list[str] = [] if management else list(WITHOUT_MANAGEMENT)
         self._refused: list[str] = []
+        self._stuck: list[str] = []
         self._bindings: list[Binding] = []
         self._unusable: set[str] = set()
         self._plan: tuple[Element, ...] = ()
@@ -84,6 +89,7 @@ class Workshop:
             broken=tuple(self._broken),
             missing=_once(self._missing),
             refused=_once(self._refused),
+            stuck=_once(self._stuck),
             bindings=tuple(self._bindings),
         )
 
@@ -127,8 +133,13 @@ class Workshop:
                 return True
             case Refused(reasons, endangers_others):
                 self._refused.extend(reasons)
+                if endangers_others and self._isolate(wanted, reading):
+                    self._missing.append(f"retries for the queue {wanted.queue!r} go to the orphans until it is mended")
+                return False
+            case WithoutQuorum(reason, endangers_others):
+                self._stuck.append(reason)
                 if endangers_others:
-                    self._isolate(delivery_binding(wanted.address, wanted.queue), reading)
+                    self._isolate(wanted, reading)
                 return False
 
     def remove(self, unwanted: Iterable[Unwanted]) -> None:
@@ -146,10 +157,13 @@ class Workshop:
         elif self._management is not None:
             self._management.delete_policy(element.name)
 
-    def _isolate(self, home: Binding, reading: Reading) -> None:
-        if home in reading.bindings:
-            self._amqp.unbind(home)
-            self._missing.append(f"retries for the queue {home.destination!r} go to the orphans until it is mended")
+    def _isolate(self, wanted: Wanted, reading: Reading) -> bool:
+        """Take a queue out of the ladder; say whether it was in it."""
+        home = delivery_binding(wanted.address, wanted.queue)
+        if home not in reading.bindings:
+            return False
+        self._amqp.unbind(home)
+        return True
 
     def _mend(self, element: Element, drifts: list[Drift]) -> None:
         match element:

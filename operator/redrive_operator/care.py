@@ -82,7 +82,10 @@ class Care:
             return  # whoever has its newest spec sees to it, perhaps at another desk, and must not be undone
         seen = Observation(found.broker, found.topology, messages=found.messages, reclaimed=found.reclaimed)
         if entry.subject.deleting:
-            way = Circumstances(found.access, found.broker.problem, found.messages, is_another_s=found.lost)
+            stuck = _say_if_stuck(found.topology)
+            way = Circumstances(
+                found.access, found.broker.problem, found.messages, is_another_s=found.lost, stuck=stuck
+            )
             waits_for = self._leaving.leave(entry, consumer, way)
             if waits_for is None:
                 return
@@ -220,6 +223,11 @@ def must_not_run(topology: TopologySeen | None, *, lost: bool) -> bool:
         return False
     reason = topology.problem.reason
     return reason in _MUST_NOT_RUN or (lost and reason == TopologyReason.QUEUE_REFUSED)
+
+
+def _say_if_stuck(topology: TopologySeen | None) -> str:
+    problem = None if topology is None else topology.problem
+    return problem.message if problem is not None and problem.reason == TopologyReason.QUEUE_WITHOUT_QUORUM else ""
 
 
 def _with_user(seen: Observation, user: UserSeen) -> Observation:

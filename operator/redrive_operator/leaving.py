@@ -9,6 +9,7 @@ operator; the next one begins again from what it finds.
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from redrive.adoption import say_if_stuck
 from redrive.errors import AccessRefused, BrokerError, Unreachable, VhostTaken
 from redrive.granting import revoke_access
 from redrive.management import Management
@@ -16,7 +17,7 @@ from redrive.provision import claim
 from redrive.reading import Reading
 from redrive.removal import Removed, count, detach, remove
 from redrive.spec import Consumer, DeletionPolicy, format_duration
-from redrive.topology import Wanted
+from redrive.topology import Wanted, dead_queue_name
 from redrive_operator.credentials import Access
 from redrive_operator.events import tell
 from redrive_operator.observation import Deleting, MessagesSeen, Problem
@@ -38,6 +39,7 @@ class Circumstances:
     problem: Problem | None = None
     messages: MessagesSeen = field(default_factory=MessagesSeen)
     is_another_s: bool = False  # the queue belongs to another, or is not to be reached from here
+    stuck: str = ""  # why the queue takes and gives nothing, and tells old counts
 
 
 class Leaving:
@@ -119,8 +121,11 @@ class Leaving:
         management = access.manage()
         reading = _read(management)
         drains = consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY
+        stuck = None if reading is None else _find_stuck(wanted, reading)
         with access.connect() as amqp:
             claim(self._tools.owner, amqp)
+            if stuck is not None and drains:
+                return _blocked(_say_stuck(stuck))
             unseen = count(wanted, amqp=amqp, reading=reading).unseen if drains else 0
             if unseen:
                 return _blocked(_say_who_is_unseen(consumer, unseen))
@@ -133,7 +138,8 @@ class Leaving:
                     return Deleting(found, ReadyReason.DRAINING)
             removed = remove(wanted, amqp=amqp, management=management, reading=reading, recorded=recorded)
         self._revoke(entry, consumer, access, None)
-        self.release(entry, EventReason.QUEUES_DELETED, _describe(consumer, removed))
+        uncounted = "" if stuck is None else f"; how many were in it could not be counted: {stuck}"
+        self.release(entry, EventReason.QUEUES_DELETED, f"{_describe(consumer, removed)}{uncounted}")
         return None
 
     def _drain(self, entry: Entry, consumer: Consumer, now: Circumstances) -> Deleting | None:
@@ -143,6 +149,9 @@ class Leaving:
         if now.problem is not None:
             self._quiet.pop(entry.subject.uid, None)  # what happens meanwhile nobody sees
             return replace(_blocked(f"the broker: {now.problem.message}"), workers_go_on=True)
+        if now.stuck:
+            self._quiet.pop(entry.subject.uid, None)  # what sleeps goes to the orphans, and comes home later
+            return replace(_blocked(_say_stuck(now.stuck)), workers_go_on=True)
         waits_for = self._wait_until_empty(entry, consumer, now, now.access)
         return None if waits_for is None else replace(waits_for, workers_go_on=True)
 
@@ -221,6 +230,16 @@ def _read(management: Management | None) -> Reading | None:
         return None if management is None else management.read()
     except AccessRefused:
         return None  # it is done without, as everything else was
+
+
+def _find_stuck(wanted: Wanted, reading: Reading) -> str | None:
+    queues = (reading.queues.get(name) for name in (wanted.queue, dead_queue_name(wanted.queue)))
+    found = (say_if_stuck(queue) for queue in queues if queue is not None)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def _say_stuck(reason: str) -> str:
+    return f"its queue to have a majority again: {reason}"
 
 
 def _say_what_is_there(ready: int, unacked: int, dead: int) -> str:

@@ -83,6 +83,7 @@ class TopologyReason(Reason):
     INCOMPLETE = "Incomplete", Status.TRUE, "All works, but something is missing; the message says what."
     QUEUE_CONFLICT = "QueueConflict", Status.FALSE, "An older object has this queue."
     QUEUE_REFUSED = "QueueRefused", Status.FALSE, "The queue, or a policy on it, would lose or hold up messages."
+    QUEUE_WITHOUT_QUORUM = "QueueWithoutQuorum", Status.FALSE, "Most replicas of the queue are away: it takes nothing."
     VHOST_TAKEN = "VhostTaken", Status.FALSE, "Another cluster manages this vhost."
     EXCHANGE_NOT_ALLOWED = "ExchangeNotAllowed", Status.FALSE, "The BrokerConnection is not open for this exchange."
     SINGLE_ACTIVE_CONSUMER = "SingleActiveConsumer", Status.FALSE, "The queue serves one worker, and more are wanted."

@@ -13,7 +13,7 @@ from redrive.adoption import NeedsPolicy, judge_queue, queue_parks
 from redrive.amqp import OnDemand
 from redrive.drift import sort_bindings
 from redrive.elements import Binding
-from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable, Unsupported
+from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
 from redrive.ladder import ORPHANS, places_for
 from redrive.management import Management
 from redrive.orphans import reclaim
@@ -39,6 +39,10 @@ MOST_ORPHANS = 100_000
 
 # After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time.
 ORPHANS_SECONDS = 120.0
+
+# A queue without quorum is taken out of the ladder when it has been without for so long: where nodes come and go, all
+# queues are for a moment, and not at the same one. A rung waits for longer (see docs/reliability.md).
+SETTLING_SECONDS = 10.0
 
 LOGGER = logging.getLogger(__name__)
 
@@ -103,6 +107,7 @@ class Vhost:
         self._clock = clock
         self._looked_for: frozenset[str] = frozenset()
         self._next_look = 0.0
+        self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
     def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
         """Read, mend, and say what was found; raises BrokerError where the broker as a whole cannot be used.
@@ -112,6 +117,7 @@ class Vhost:
         management, reading, lacking = self._read(access)
         lost = losers(reading)
         jobs = [job for job in jobs if job.key not in lost]
+        reading = reading and self._settle(reading, jobs)
         with access.connect_on_demand(reading) as door:
             seen = VhostSeen(self._describe(access, reading), reading, losers=lost)
             try:
@@ -134,6 +140,15 @@ class Vhost:
                 topologies=_with_shared_repairs(jobs, topologies, shared),
                 reclaimed=self._bring_home(door, jobs, topologies, reading),
             )
+
+    def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
+        """Tell which of these queues have only just lost their quorum; no others are remembered."""
+        now = self._clock()
+        names = {job.consumer.queue.name for job in jobs} | self._without_quorum.keys()
+        lacking = [name for name in names if name in reading.queues and not reading.queues[name].has_quorum]
+        self._without_quorum = {name: self._without_quorum.get(name, now) for name in lacking}
+        young = (name for name, since in self._without_quorum.items() if now - since < SETTLING_SECONDS)
+        return replace(reading, unsettled=frozenset(young))
 
     def count(self, access: Access, queues: Iterable[str]) -> dict[str, int]:
         """Count what is ready in queues, where nobody could list what is there."""
@@ -198,6 +213,7 @@ class Vhost:
         gone = [job for job in jobs if job.expected and isinstance(reports[job.key], NotFound)]
         newer = self._read(access)[1] if gone and reading is not None else None
         if newer is not None:
+            newer = self._settle(newer, gone)
             reports |= _ensure(gone, door, management, newer)
         return {job.key: _judge_report(job, reports[job.key], shared, reading) for job in jobs}
 
@@ -213,11 +229,11 @@ class Vhost:
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
         try:
             result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
-        except Unreachable:
-            raise
         except BrokerError as error:
+            if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
+                raise
             LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
-            self._next_look = self._clock() + ORPHANS_SECONDS
+            self._looked_for, self._next_look = frozenset(homes), self._clock() + ORPHANS_SECONDS
             return {}
         self._looked_for = frozenset(homes)
         self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS)
@@ -226,7 +242,7 @@ class Vhost:
     def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
         if reading is not None:
             orphans = reading.queues.get(ORPHANS)
-            return (orphans.ready or 0) if orphans else 0
+            return (orphans.ready or 0) if orphans and orphans.has_quorum else 0
         return door.amqp.count_ready(ORPHANS) or 0
 
 
@@ -285,6 +301,8 @@ def _lacking_for_scaling(job: Job) -> tuple[str, ...]:
 def _problem_of(report: Report) -> Problem:
     if report.refused:
         return Problem(TopologyReason.QUEUE_REFUSED, "; ".join(report.refused))
+    if report.stuck:
+        return Problem(TopologyReason.QUEUE_WITHOUT_QUORUM, "; ".join(report.stuck))
     sentences = "; ".join(map(str, report.broken))
     return Problem(TopologyReason.BROKEN, f"{sentences}: remove it when it is empty, and it is made anew")
 

@@ -5,7 +5,10 @@ from datetime import timedelta
 
 import pika
 from faults.fault import Fault
-from faults.stage import DELAY_SECONDS, VHOST
+from faults.load import Load
+from faults.replicas import lead
+from faults.scripts import SCRIPTS
+from faults.stage import DELAY_SECONDS, VHOST, Operator
 from workers.bed import QUEUE
 
 from redrive.ladder import DELIVERY_LIMIT, RETRY, routing_key
@@ -17,6 +20,7 @@ from redrive_testbed.shell import wait_until
 RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
 NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
 SLEEPERS = 100
+BESIDE_PER_SECOND = 0.5
 
 # A rung sends again after that what was not confirmed, and everybody in it waits.
 RUNG_SECONDS = 180.0
@@ -109,23 +113,44 @@ class NeighbourStuck(Fault):
 
 
 class NeighbourWithoutQuorum(NeighbourStuck):
-    """Of another consumer's queue two replicas of three end, while many of its messages come home; all nodes run."""
+    """Of another consumer's queue two replicas of three end, while many of its messages come home; all nodes run.
+
+    It shares the rung with ours, and its operator has turns as ours has. They stay away for longer than a rung waits,
+    and all the while messages of ours fail once.
+    The replica that stays leads the queue, since of one that ends while its node runs the node tells the old counts.
+    """
 
     name = "neighbour-without-quorum"
     nodes = 3
+    held = RUNG_SECONDS + 80.0
 
     def start(self, stage, chance):
         self._tend(stage)
         wait_until("the neighbour's queue is not on every node", lambda: _is_everywhere(stage), within=60)
+        lead(stage.nodes[0], VHOST, NEIGHBOUR.queue, stage.nodes[2].settings.node)
         for node in stage.nodes[:2]:
             _replica(node, "stop_server")
         self._send_sleepers(stage)
+        self._operator = Operator(stage, NEIGHBOUR)  # now, when the rung has its hands full
+        scripts = [SCRIPTS["flaky"]] * int(self.held * BESIDE_PER_SECOND)
+        self._beside = Load(stage.connect, scripts, per_second=BESIDE_PER_SECOND, prefix="beside")
 
     def heal(self, stage):
+        self._beside.join(within=60)
+        stage.published |= self._beside.published
         for node in stage.nodes[:2]:
             _replica(node, "restart_server")
         wait_until("the neighbour's queue has no quorum", lambda: _is_everywhere(stage), within=60)
-        self._tend(stage)
+
+    def settle(self, stage):
+        """Wait until all that slept is home: by the orphans, since the queue was not in the ladder."""
+        wait_until("the neighbour's messages are not home", lambda: _count_home(stage) >= SLEEPERS, within=RUNG_SECONDS)
+        self._operator.stop()
+
+
+def _count_home(stage):
+    with stage.connect() as amqp:
+        return amqp.count_ready(NEIGHBOUR.queue)
 
 
 def _is_everywhere(stage):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from faults.crew import Crew
 from faults.scripts import MAX_ATTEMPTS, MAX_CRASHES
 from integration.stalling_proxy import StallingProxy
-from workers.bed import QUEUE, Bed, manifest
+from workers.bed import Bed, manifest
 
 from redrive.amqp import Amqp
 from redrive.endpoints import parse_amqp_url, parse_management_url
@@ -85,10 +85,10 @@ class Stage:
         url, _ = self.change_password()
         self.bed.point_to(url)
 
-    def turn(self):
+    def turn(self, wanted=None):
         """Do what the operator does at a turn: mend what differs, and bring the consumer's orphans home."""
         with self.connect() as amqp:
-            take_turn(amqp, self.management(), self.wanted)
+            take_turn(amqp, self.management(), wanted or self.wanted)
 
     def send_home(self):
         """Have nobody work any more."""
@@ -104,8 +104,8 @@ class Stage:
 
 
 def take_turn(amqp, management, wanted):
-    ensure(wanted, owner=Owner("tests"), amqp=amqp, management=management)
-    reclaim(amqp, {wanted.address: QUEUE}, most=100_000)
+    if ensure(wanted, owner=Owner("tests"), amqp=amqp, management=management).ready:
+        reclaim(amqp, {wanted.address: wanted.queue}, most=100_000)
 
 
 def manage(node):
@@ -116,10 +116,11 @@ def manage(node):
 
 
 class Operator:
-    """Takes its turns in a thread of its own, whatever the broker says to it."""
+    """Takes its turns in a thread of its own, whatever the broker says to it: for the stage's consumer, or another."""
 
-    def __init__(self, stage):
+    def __init__(self, stage, wanted=None):
         self._stage = stage
+        self._wanted = wanted
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -132,4 +133,4 @@ class Operator:
     def _work(self):
         while not self._stopping.wait(OPERATOR_SECONDS):
             with suppress(RedriveError, BrokerError, OSError, StopIteration):
-                self._stage.turn()
+                self._stage.turn(self._wanted)

@@ -208,10 +208,10 @@ def test_crash_between_confirm_and_ack_doubles_a_message_and_loses_none(ready, v
 class Picky(Amqp):
     """Refuses one message for its own sake, as a broker does whose longest message was made shorter."""
 
-    def publish(self, exchange, routing_key, body, properties):
+    def publish(self, exchange, routing_key, body, properties, **more):
         if body == b"3":
             raise Conflict("publishing: message size is larger than configured max size")
-        super().publish(exchange, routing_key, body, properties)
+        super().publish(exchange, routing_key, body, properties, **more)
 
 
 def test_orphan_that_cannot_be_published_stays_alone(ready, vhost):

@@ -5,9 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from redrive.adoption import Accepted, Fine, NeedsPolicy, Refused, judge_queue, needs_policy, policy_name, queue_parks
+from redrive.adoption import (
+    Accepted,
+    Fine,
+    NeedsPolicy,
+    Refused,
+    WithoutQuorum,
+    judge_queue,
+    needs_policy,
+    policy_name,
+    queue_parks,
+)
 from redrive.drift import Unwanted, find_unwanted
 from redrive.elements import Policy, freeze
+from redrive.ladder import ORPHANS
 from redrive.reading import FoundQueue, Reading
 from redrive.topology import PRIORITY, Wanted, work_queue
 
@@ -143,3 +154,77 @@ def test_limit_that_is_in_force_over_our_policy_is_refused(ours, limit):
 def test_limit_that_the_statistics_report_and_our_policy_does_not_explain_is_refused():
     reported = replace(BARE, reported=freeze({"max-length": 3}))
     assert isinstance(judge_queue(WANTED, under(own_policy(**LIMITS), queue=reported)), Refused)
+
+
+WHOLE = FoundQueue(ORPHANS, "quorum", members=3, online=3)
+
+
+@pytest.mark.parametrize(
+    ("told", "has"),
+    [
+        ({}, True),
+        ({"members": 3}, True),
+        ({"online": 1}, True),
+        ({"members": 0, "online": 0}, True),
+        ({"members": 3, "online": 3}, True),
+        ({"members": 3, "online": 2}, True),
+        ({"members": 3, "online": 1}, False),
+        ({"members": 3, "online": 0}, False),
+        ({"members": 2, "online": 1}, False),
+        ({"members": 4, "online": 2}, False),
+        ({"members": 5, "online": 3}, True),
+        ({"members": 1, "online": 1}, True),
+        ({"members": 3, "online": 2, "leaderless": True}, False),
+        ({"members": 3, "leaderless": True}, False),
+        ({"leaderless": True}, True),
+    ],
+)
+def test_queue_has_no_quorum_when_most_of_its_replicas_are_away_or_nobody_leads_it(told, has):
+    assert replace(OURS, **told).has_quorum is has
+
+
+def test_queue_of_another_type_needs_no_quorum():
+    assert FoundQueue("orders", "classic", members=3, online=1, leaderless=True).has_quorum
+
+
+@pytest.mark.parametrize("queue", [OURS, BARE], ids=["ours", "to be completed"])
+def test_queue_without_quorum_is_not_refused_but_must_not_be_bound(queue):
+    verdict = judge_queue(WANTED, reading(replace(queue, members=3, online=1), WHOLE))
+    assert isinstance(verdict, WithoutQuorum)
+    assert verdict.endangers_others
+    assert "the queue 'orders' has 1 of its 3 replicas" in verdict.reason
+    assert "waits among the orphans" in verdict.reason
+
+
+def test_queue_that_nobody_leads_is_told_as_such():
+    verdict = judge_queue(WANTED, reading(replace(OURS, members=3, online=2, leaderless=True), WHOLE))
+    assert "the queue 'orders' is led by none of its 3 replicas" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "others",
+    [(), (replace(WHOLE, online=1),), (replace(WHOLE, leaderless=True),)],
+    ids=["no orphans", "most nodes are away", "the orphans have no leader"],
+)
+def test_queue_without_quorum_endangers_nobody_where_the_orphans_are_not_better_off(others):
+    verdict = judge_queue(WANTED, reading(replace(OURS, members=3, online=1), *others))
+    assert isinstance(verdict, WithoutQuorum)
+    assert not verdict.endangers_others
+    assert "orphans" not in verdict.reason
+
+
+def test_queue_that_has_just_lost_its_quorum_endangers_nobody_yet():
+    found = reading(replace(OURS, members=3, online=1), WHOLE)
+    assert not judge_queue(WANTED, replace(found, unsettled=frozenset({"orders"}))).endangers_others
+
+
+def test_queue_that_is_refused_endangers_others_also_without_quorum():
+    circular = changed(dead_letter_exchange="redrive.retry")
+    assert not judge_queue(WANTED, reading(circular, WHOLE)).endangers_others
+    verdict = judge_queue(WANTED, reading(replace(circular, members=3, online=1), WHOLE))
+    assert (type(verdict), verdict.endangers_others) == (Refused, True)
+
+
+def test_orphans_of_which_nobody_tells_are_a_better_place():
+    verdict = judge_queue(WANTED, reading(replace(OURS, members=3, online=1), FoundQueue(ORPHANS, "quorum")))
+    assert verdict.endangers_others

@@ -68,6 +68,21 @@ def test_queue_without_counters_has_none(counters):
     assert (queue.published, queue.delivered, queue.acked) == (None, None, None)
 
 
+def told(**fields):
+    queue = answers.read_queue(Fields({"name": "orders", "type": "quorum", **fields}, "queue"))
+    return queue.members, queue.online, queue.leaderless
+
+
+def test_replicas_of_a_queue_are_counted_and_not_kept():
+    assert told(leader="a", members=["a", "b", "c"], online=["a"]) == (3, 1, False)
+    assert told(leader=None, members=["a", "b", "c"], online=[]) == (3, 0, True)
+
+
+@pytest.mark.parametrize("fields", [{}, {"leader": "", "members": None, "online": "a,b"}, {"leader": 7, "members": {}}])
+def test_queue_of_whose_replicas_nothing_is_told_has_none(fields):
+    assert told(**fields) == (None, None, False)
+
+
 def test_missing_name_says_what_lacks_it():
     with pytest.raises(BadAnswer, match="gave a queue without name"):
         answers.read_queue(Fields({"type": "quorum"}, "queue"))

@@ -9,6 +9,7 @@ from redrive.amqp import OnDemand
 from redrive.elements import Binding, Exchange, Policy, Queue
 from redrive.endpoints import parse_amqp_url, parse_management_url
 from redrive.errors import Unreachable, Unsupported, VhostTaken
+from redrive.ladder import delivery_binding
 from redrive.management import Management
 from redrive.provision import Ask, ensure_consumers, ensure_vhost
 from redrive.reading import FoundExchange, FoundQueue, Reading
@@ -93,3 +94,68 @@ def test_vhost_that_a_reading_shows_without_owner_is_claimed_by_amqp():
 def test_version_is_refused_by_a_reading_alone():
     with pytest.raises(Unsupported, match=r"3\.13\.1"):
         tend([], replace(as_planned([]), version="3.13.1"))
+
+
+class Notes:
+    """In place of a connection: notes what is asked of it."""
+
+    version, cluster_name, gone = "4.3.6", "rabbit@here", False
+
+    def __init__(self):
+        self.done = []
+
+    def declare(self, element):
+        self.done.append(("declare", element))
+
+    def unbind(self, binding):
+        self.done.append(("unbind", binding))
+
+    def wait(self, seconds):
+        pass
+
+
+def told(reading, **queues):
+    """Say of these queues, by their names with _ for a dot, how many of three replicas run."""
+    names = {name.replace("_", "."): online for name, online in queues.items()}
+    changed = {name: replace(reading.queues[name], members=3, online=online) for name, online in names.items()}
+    return replace(reading, queues={**reading.queues, **changed})
+
+
+def ensure_by_notes(wanted, reading, recorded=()):
+    notes = Notes()
+    reports = ensure_consumers([Ask(one, recorded) for one in wanted], amqp=notes, reading=reading)
+    return notes.done, reports
+
+
+def test_queue_without_quorum_is_unbound_and_nothing_else_is_asked_of_it():
+    wanted = consumers(2)
+    planned = as_planned(wanted)
+    lacking = replace(told(planned, c0=1, c1=2, redrive_orphans=3), policies=frozenset())
+    done, (stuck, fine) = ensure_by_notes(wanted, lacking, recorded=wanted[0].bindings)
+    assert done == [("unbind", delivery_binding("shop/c0", "c0"))]
+    assert (stuck.ready, fine.ready, stuck.bindings) == (False, True, wanted[0].bindings)
+    assert ["'c0' has 1 of its 3" in sentence for sentence in stuck.stuck] == [True]
+
+
+def test_queue_without_quorum_that_is_unbound_already_takes_no_connection():
+    wanted = consumers(2)
+    planned = told(as_planned(wanted), c0=1, redrive_orphans=3)
+    unbound = replace(planned, bindings=planned.bindings - {delivery_binding("shop/c0", "c0")})
+    door, _, reports = tend(wanted, unbound)
+    assert not door.opened
+    assert [report.ready for report in reports] == [False, True]
+
+
+def test_nobody_is_unbound_while_the_orphans_have_no_quorum_either():
+    wanted = consumers(2)
+    door, _, reports = tend(wanted, told(as_planned(wanted), c0=1, c1=1, redrive_orphans=1))
+    assert not door.opened
+    assert [report.ready for report in reports] == [False, False]
+
+
+def test_queue_that_has_its_quorum_again_is_bound_again():
+    wanted = consumers(1)
+    home = delivery_binding("shop/c0", "c0")
+    planned = told(as_planned(wanted), c0=2, redrive_orphans=3)
+    done, [report] = ensure_by_notes(wanted, replace(planned, bindings=planned.bindings - {home}))
+    assert (done, report.ready) == ([("declare", home)], True)

@@ -148,9 +148,11 @@ class Amqp:
         except errors.NotFound:
             return 0
 
-    def publish(self, exchange: str, routing_key: str, body: bytes, properties: Properties) -> None:
+    def publish(
+        self, exchange: str, routing_key: str, body: bytes, properties: Properties, *, within: float | None = None
+    ) -> None:
         """Return when a queue has taken the message for good; raise NotAccepted when none has."""
-        with self._channel("publish", f"publishing to {exchange!r} with key {routing_key!r}") as channel:
+        with self._channel("publish", f"publishing to {exchange!r} with key {routing_key!r}", within) as channel:
             channel.basic_publish(exchange, routing_key, body, to_pika(properties), mandatory=True)
 
     def publish_several(self, several: Sequence[Sending]) -> list[Refusal | None]:
@@ -251,8 +253,8 @@ class Amqp:
         return dict(self._connection._impl.server_properties)
 
     @contextmanager
-    def _channel(self, purpose: str, doing: str) -> Iterator[Any]:
-        with self._translated(doing), self._in_time(ANSWER_SECONDS):
+    def _channel(self, purpose: str, doing: str, within: float | None = None) -> Iterator[Any]:
+        with self._translated(doing), self._in_time(ANSWER_SECONDS if within is None else within):
             yield self._open(purpose)
 
     @contextmanager
@@ -309,7 +311,7 @@ class Amqp:
         except foreign.NackError as error:
             raise errors.NotAccepted(f"{doing}: the queue did not take it") from error
         except _NoAnswerError as error:
-            raise errors.Unreachable(
+            raise errors.NoAnswer(
                 f"{doing}: {self._where} is there and gave no answer in time: has a queue lost most of its nodes?"
             ) from error
         # Of a broker that takes the connection and says nothing, the library tells in a family of errors of its own.

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+from redrive.adoption import say_if_stuck
 from redrive.amqp import Amqp
 from redrive.elements import Binding
 from redrive.errors import AccessRefused, NotFound
@@ -54,6 +55,9 @@ class Way:
             if name not in reading.queues:
                 sentence = f"there is no queue {name!r}: it is made anew by itself, unless the consumer says why not"
                 raise Hindered(Stance(CompleteReason.CONSUMER_NOT_READY, sentence))
+            stuck = say_if_stuck(reading.queues[name])
+            if stuck is not None:
+                raise Hindered(Stance(CompleteReason.CONSUMER_NOT_READY, stuck))
         foreign = None if self.access.connection is None else refuse_foreign_letters(self.consumer, reading)
         if foreign is not None:
             raise Hindered(Stance(CompleteReason.CONSUMER_NOT_READY, foreign))

@@ -1,6 +1,7 @@
 """A consumer that goes once its queue is empty: what nobody can count is not taken for nothing."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -9,7 +10,9 @@ from cluster_objects import Clock, consumer_body, consumer_entry
 from lent_broker import LentBroker, lent_tools
 
 from redrive import errors
-from redrive.topology import Owner
+from redrive.ladder import ORPHANS
+from redrive.reading import FoundQueue, Reading
+from redrive.topology import Owner, Wanted, work_queue
 from redrive_operator.care import Care, Found
 from redrive_operator.explaining import explain_broker
 from redrive_operator.leaving import Circumstances, Leaving, quiet_time
@@ -45,7 +48,13 @@ class Amqp:
 
 
 @pytest.fixture
-def leave():
+def told():
+    """Hold what is told in events."""
+    return []
+
+
+@pytest.fixture
+def leave(told):
     """Have as many turns as it takes for a queue that stays empty to be deleted; say what is waited for at the end."""
     clock = Clock()
     tools = SimpleNamespace(
@@ -53,14 +62,15 @@ def leave():
         owner=Owner("a-cluster"),
         registry=Registry(),
         kube=SimpleNamespace(set_finalizer=lambda *_: None),
-        herald=SimpleNamespace(tell=lambda *_: None),
+        herald=SimpleNamespace(tell=lambda *event: told.append(event[-1])),
         tending=SimpleNamespace(stop=lambda _subject: True),
     )
 
-    def leave(amqp, policy="DeleteIfEmpty", problem=None, messages=None):
-        access = SimpleNamespace(connection=None, manage=lambda: None, connect=lambda: nullcontext(amqp))
+    def leave(amqp, policy="DeleteIfEmpty", problem=None, messages=None, *, reading=None, stuck=""):
+        management = reading and SimpleNamespace(read=lambda: reading)
+        access = SimpleNamespace(connection=None, manage=lambda: management, connect=lambda: nullcontext(amqp))
         entry = consumer_entry(queue="q", spec={"deletionPolicy": policy}, **GOING)
-        leaving, now = Leaving(tools), Circumstances(access, problem, messages or MessagesSeen())
+        leaving, now = Leaving(tools), Circumstances(access, problem, messages or MessagesSeen(), stuck=stuck)
         leaving.leave(entry, entry.consumer, now)
         clock.now += (quiet_time(entry.consumer) + timedelta(seconds=1)).total_seconds()
         return leaving.leave(entry, entry.consumer, now)
@@ -97,6 +107,40 @@ def test_consumer_is_let_go_without_its_queues_only_when_rabbitmq_says_that_the_
 ):
     waits_for = leave(Amqp(consumers=0), policy, explain_broker(error))
     assert (waits_for is not None) == waits
+
+
+def without_quorum(name):
+    """Give a reading in which this queue has lost its quorum: what AMQP then counts is nothing."""
+    online = {"q": 3, "redrive.dead.q": 3, ORPHANS: 3, name: 1}
+    arguments = work_queue(Wanted("shop/orders", "q", None)).arguments
+    queues = {name: FoundQueue(name, "quorum", members=3, online=count) for name, count in online.items()}
+    queues["q"] = replace(queues["q"], arguments=arguments)
+    return Reading("4.3.6", "rabbit", queues=queues)
+
+
+@pytest.mark.parametrize("name", ["q", "redrive.dead.q"])
+def test_queue_without_quorum_is_not_found_empty_by_what_the_broker_counts(leave, name):
+    amqp, empty = Amqp(consumers=0), MessagesSeen(ready=0, unacked=0, dead=0)
+    waits_for = leave(amqp, messages=empty, reading=without_quorum(name))
+    assert waits_for.reason is ReadyReason.DELETION_BLOCKED
+    assert f"to have a majority again: the queue {name!r} has 1 of its 3 replicas" in waits_for.waits_for
+    assert amqp.deleted == []
+
+
+def test_queue_without_quorum_that_is_to_be_deleted_whatever_is_in_it_is(leave, told):
+    amqp = Amqp(consumers=0)
+    assert leave(amqp, "Delete", reading=without_quorum("q")) is None
+    assert "q" in amqp.deleted
+    assert "could not be counted: the queue 'q' has 1 of its 3 replicas" in told[-1]
+
+
+def test_queue_without_quorum_is_not_found_empty_by_its_old_counts(leave):
+    amqp = Amqp(consumers=0)
+    empty = MessagesSeen(ready=0, unacked=0, dead=0)
+    waits_for = leave(amqp, messages=empty, stuck="only 1 run")
+    assert (waits_for.reason, waits_for.workers_go_on) == (ReadyReason.DELETION_BLOCKED, True)
+    assert "only 1 run" in waits_for.waits_for
+    assert amqp.deleted == []
 
 
 def test_consumer_whose_workers_cannot_be_made_says_what_its_end_waits_for(monkeypatch):

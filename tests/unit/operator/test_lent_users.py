@@ -118,6 +118,7 @@ def test_older_consumer_to_which_a_queue_is_foreign_takes_nothing_from_whose_it_
     [
         (TopologyReason.QUEUE_REFUSED, True, True),
         (TopologyReason.QUEUE_REFUSED, False, False),
+        (TopologyReason.QUEUE_WITHOUT_QUORUM, False, False),
         (TopologyReason.QUEUE_CONFLICT, True, True),
         (TopologyReason.EXCHANGE_NOT_ALLOWED, True, False),
         (TopologyReason.VHOST_TAKEN, False, False),

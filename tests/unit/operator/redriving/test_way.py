@@ -50,5 +50,12 @@ def test_who_has_credentials_of_its_own_reaches_what_these_reach(reading):
     assert way(reading, lent=False)._read() is reading
 
 
+@pytest.mark.parametrize("name", ["orders", "redrive.dead.orders"])
+def test_letters_are_not_reached_while_a_queue_has_no_quorum(name):
+    stuck = replace(OWN.queues[name], members=3, online=1)
+    with pytest.raises(Hindered, match=f"the queue '{name}' has 1 of its 3 replicas"):
+        way(replace(OWN, queues={**OWN.queues, name: stuck}))._read()
+
+
 def test_own_letters_are_reached_on_a_lent_broker():
     assert way(OWN)._read() is OWN
