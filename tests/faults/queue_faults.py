@@ -19,7 +19,7 @@ from redrive_testbed.shell import wait_until
 
 RUNG = "redrive.delay.0.2"  # where a message sleeps for 250 ms
 NEIGHBOUR = Wanted("shop/neighbour", "neighbour", timedelta(seconds=2))
-SLEEPERS = 100
+SLEEPERS, BEHIND = 100, 40
 BESIDE_PER_SECOND = 0.5
 
 # A rung sends again after that what was not confirmed, and everybody in it waits.
@@ -101,11 +101,15 @@ class NeighbourStuck(Fault):
         self._tend(stage)
 
     def _send_sleepers(self, stage):
+        """Have its messages come home, and then ours: the others may all have come before."""
         key = routing_key(timedelta(seconds=DELAY_SECONDS), NEIGHBOUR.address)
         with stage.connect() as amqp:
             for _ in range(SLEEPERS):
                 amqp.publish(RETRY, key, b"{}", Properties(delivery_mode=2))
         stage.neighbours[NEIGHBOUR] += SLEEPERS
+        load = Load(stage.connect, [SCRIPTS["flaky"]] * BEHIND, per_second=20, prefix=f"behind-{id(self)}")
+        load.join(within=60)
+        stage.published.update(load.published)
 
     def _tend(self, stage):
         with stage.connect() as amqp:
