@@ -101,11 +101,14 @@ class Gate:
         """Go over from one message to as many as its size lets in.
 
         It is in our hands, so there is no room for another, and none is on its way: suspects that were sent round
-        before do no harm.
+        before do no harm. And it stays there beside as many as the new consumer may have: with one more, a worker that
+        runs one at a time would hold two ahead, of which others could be running one.
         """
         self.is_new = False
         self._look_at = self._loop.now() + self._look_again
-        self._change(choose_prefetch(self._concurrency, self._pace))
+        wanted = choose_prefetch(self._concurrency, self._pace)
+        if wanted > 1 and not self._is_full():
+            self.take(wanted - 1)
 
     def think_over(self) -> None:
         """Go over to another prefetch, if that matters, and if no suspects are about."""

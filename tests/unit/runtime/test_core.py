@@ -374,6 +374,9 @@ def test_idle_worker_stops_at_once(stage):
 
 def test_drained_worker_counts_the_last_failure_of_what_waits_for_another_try():
     stage = Stage(worker_config(concurrency=1, tries=3))
+    stage.publish("first")
+    stage.loop.advance(10)
+    stage.succeed("first")  # now it holds one ahead
     stage.publish("a", "b")
     stage.fail("a")
     stage.loop.advance(10)  # its second try waits behind the other
