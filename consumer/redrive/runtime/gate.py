@@ -118,7 +118,9 @@ class Gate:
         self._look_at = now + self._look_again
         self._look_again = min(LOOK_SECONDS, 2 * self._look_again)
         self._pace.forget_sizes(now)
-        self._change(choose_prefetch(self._concurrency, self._pace))
+        wanted = choose_prefetch(self._concurrency, self._pace)
+        if self._is_worth(wanted):
+            self.take(wanted)
 
     def lower(self) -> None:
         """Take fewer at once if messages have become so large, also while suspects are about.
@@ -133,10 +135,6 @@ class Gate:
 
     def _take_fewer(self, lowering: object, wanted: int) -> None:
         if lowering is self._lowering:
-            self.take(wanted)
-
-    def _change(self, wanted: int) -> None:
-        if self._is_worth(wanted):
             self.take(wanted)
 
     def _is_worth(self, wanted: int) -> bool:
