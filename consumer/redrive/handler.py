@@ -24,13 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-import pydantic
-
-from redrive.errors import RedriveError
+from redrive.errors import Malformed, RedriveError
 from redrive.message import Message
 from redrive.outcome import Failed, Result, Succeeded, Unreadable
 from redrive.raised import describe, result_of, trace_of
-from redrive.unreadable import list_faults
 
 Parse = Callable[[bytes], Any]
 
@@ -50,7 +47,6 @@ class Handler:
     parse: Parse
     takes_message: bool
     is_async: bool
-    model: "type[pydantic.BaseModel] | None" = None  # of its body
 
 
 def load_handler(name: str) -> Handler:
@@ -88,7 +84,6 @@ def read_handler(function: object, name: str) -> Handler:
         parse=_parser_for(body.annotation, name),
         takes_message=message is not None,
         is_async=inspect.iscoroutinefunction(inner),
-        model=_model_of(body.annotation),
     )
 
 
@@ -130,8 +125,8 @@ def call_handler(handler: Handler, message: Message) -> Result | Awaitable[objec
     """Call the handler and say what came of it, or, where it is to be awaited, give what is to be awaited."""
     try:
         body = handler.parse(message.body)
-    except pydantic.ValidationError as error:
-        return Unreadable(list_faults(error, handler.model))
+    except Malformed as error:
+        return Unreadable(str(error))
     except MemoryError as error:
         return result_of(error)  # another time there may be more
     except BaseException as error:  # a validator of the user's may raise anything
@@ -250,13 +245,6 @@ def _kind_of(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in an an
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _model_of(annotation: Any) -> "type[pydantic.BaseModel] | None":  # noqa: ANN401
-    kind = _kind_of(annotation)
-    if not isinstance(kind, type) or kind in (bytes, str, dict, inspect.Parameter.empty):
-        return None
-    return kind if issubclass(kind, pydantic.BaseModel) else None
-
-
 def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401
     kind = _kind_of(annotation)
     if kind is bytes or kind is inspect.Parameter.empty:
@@ -265,8 +253,11 @@ def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401
         return bytes.decode
     if kind is dict or get_origin(kind) is dict:
         return _parse_object
-    if (model := _model_of(kind)) is not None:
-        return model.model_validate_json
+    if "pydantic" in sys.modules and isinstance(kind, type):  # who has a model has it; it takes four megabytes
+        from redrive.models import find_parser
+
+        if (parse := find_parser(kind)) is not None:
+            return parse
     problem = f"the handler {name} wants a {kind!r}"
     raise HandlerError(f"{problem}: annotate its body as bytes, str, dict or a pydantic model")
 

@@ -1,17 +1,19 @@
-"""Says what is wrong with a body, and nothing of what is in it: it is told in logs, and a body may hold anything.
+"""Reads a body as a pydantic model, or says what is wrong with it, and nothing of what is in it.
 
-Where a fault is, is told in words of the model alone. Keys of a table, and fields that should not be there, are the
-body's. So are parts of some of pydantic's sentences.
+What is wrong is told in logs, and a body may hold anything. Where a fault is, is told in words of the
+model alone. Keys of a table, and fields that should not be there, are the body's. So are parts of some of pydantic's
+sentences.
 
-Pydantic reads its models' part when that is first asked for, which takes memory: only who has a model asks for it.
+Nothing else of a worker knows pydantic, which takes four megabytes: this module is loaded where there is a model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import pydantic
 
 from redrive.clip import clip_head
+from redrive.errors import Malformed
 from redrive.raised import LONGEST_TEXT
 
 # A body can hold a fault for each of its bytes, and listing them takes memory.
@@ -26,18 +28,33 @@ _HIDDEN = "#"
 _OF_ANY = frozenset({"[key]", "__root__"})
 
 
-def list_faults(error: pydantic.ValidationError, model: "type[pydantic.BaseModel] | None") -> str:
+def find_parser(kind: type) -> Callable[[bytes], pydantic.BaseModel] | None:
+    """Give what makes a body a model of that kind, or raises Malformed; nothing where it is no kind of model."""
+    if not issubclass(kind, pydantic.BaseModel):
+        return None
+    validate = kind.model_validate_json
+
+    def parse(body: bytes) -> pydantic.BaseModel:
+        try:
+            return validate(body)
+        except pydantic.ValidationError as error:
+            raise Malformed(_list_faults(error, kind)) from None  # of which a chain would hold the body
+
+    return parse
+
+
+def _list_faults(error: pydantic.ValidationError, model: type[pydantic.BaseModel]) -> str:
     """Say what is wrong with which field, and not what was there: values would also tell equal faults apart."""
     if error.error_count() > MOST_FAULTS:
         return f"the body has more than {MOST_FAULTS} faults as {error.title}"
-    words = _list_words(model) if model is not None else _OF_ANY
+    words = _list_words(model)
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     listed = "; ".join(f"{_place(fault['loc'], words)}: {_sentence(fault['type'], fault['msg'])}" for fault in faults)
     return clip_head(listed, LONGEST_TEXT)
 
 
 @cache
-def _list_words(model: "type[pydantic.BaseModel]") -> frozenset[str]:
+def _list_words(model: type[pydantic.BaseModel]) -> frozenset[str]:
     """List every word that the model's author has written: names of fields, aliases, tags, types."""
     try:
         return frozenset(_walk(model.__pydantic_core_schema__)) | _OF_ANY
