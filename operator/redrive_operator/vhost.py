@@ -16,7 +16,7 @@ from redrive.elements import Binding
 from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
 from redrive.ladder import ORPHANS, places_for
 from redrive.management import Management
-from redrive.orphans import reclaim
+from redrive.orphans import SilentHome, reclaim
 from redrive.patience import refuse_single_active, warn_of_timeout
 from redrive.provision import Ask, ensure_consumers, ensure_vhost
 from redrive.reading import Reading
@@ -107,6 +107,7 @@ class Vhost:
         self._clock = clock
         self._looked_for: frozenset[str] = frozenset()
         self._next_look = 0.0
+        self._silent: Mapping[str, float] = {}  # until when nothing is brought home to an address
         self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
     def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
@@ -220,8 +221,14 @@ class Vhost:
     def _bring_home(
         self, door: OnDemand, jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], reading: Reading | None
     ) -> dict[Key, int]:
-        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new."""
-        homes = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
+        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new.
+
+        A queue that says nothing, though no reading shows why, is left out for a while: the others' are behind it.
+        """
+        now = self._clock()
+        self._silent = {address: until for address, until in self._silent.items() if until > now}
+        ready = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
+        homes = {address: job for address, job in ready.items() if address not in self._silent}
         all_known = self._looked_for >= homes.keys() and all(job.expected for job in homes.values())
         resting = self._clock() < self._next_look and all_known
         if not homes or resting or not self._count_orphans(door, reading):
@@ -229,6 +236,10 @@ class Vhost:
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
         try:
             result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
+        except SilentHome as error:
+            LOGGER.warning("the orphans of %s cannot be brought home to %s: %s", self._desk, error.address, error)
+            self._silent = {**self._silent, error.address: self._clock() + ORPHANS_SECONDS}
+            return {}
         except BrokerError as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
                 raise
