@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from redrive.adoption import NeedsPolicy, judge_queue, queue_parks
+from redrive.adoption import NeedsPolicy, judge_queue, queue_parks, say_if_stuck
 from redrive.amqp import OnDemand
 from redrive.drift import sort_bindings
 from redrive.elements import Binding
@@ -145,7 +145,8 @@ class Vhost:
     def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
         """Tell which of these queues have only just lost their quorum; no others are remembered."""
         now = self._clock()
-        names = {job.consumer.queue.name for job in jobs} | self._without_quorum.keys()
+        work = {job.consumer.queue.name for job in jobs}
+        names = work | {dead_queue_name(name) for name in work} | self._without_quorum.keys()
         lacking = [name for name in names if name in reading.queues and not reading.queues[name].has_quorum]
         self._without_quorum = {name: self._without_quorum.get(name, now) for name in lacking}
         young = (name for name, since in self._without_quorum.items() if now - since < SETTLING_SECONDS)
@@ -294,7 +295,11 @@ def _judge_report(job: Job, report: Report | BrokerError, shared: Report, readin
     if not report.ready:
         return TopologySeen(_problem_of(report), report.missing, bindings=report.bindings)
     alone = None if reading is None else refuse_single_active(job.consumer, reading)
-    warnings = _lacking_for_scaling(job) if reading is None else warn_of_timeout(job.consumer, reading)
+    warnings = (
+        _lacking_for_scaling(job)
+        if reading is None
+        else (*warn_of_timeout(job.consumer, reading), *_lacking_for_parking(job, reading))
+    )
     return TopologySeen(
         problem=None if alone is None else Problem(TopologyReason.SINGLE_ACTIVE_CONSUMER, alone),
         missing=tuple(dict.fromkeys((*shared.missing, *report.missing, *warnings))),
@@ -307,6 +312,14 @@ def _lacking_for_scaling(job: Job) -> tuple[str, ...]:
     if job.consumer.scaling is None:
         return ()
     return ("workers are not scaled down: without the management API nobody counts the messages in flight",)
+
+
+def _lacking_for_parking(job: Job, reading: Reading) -> Iterator[str]:
+    """Say that dead letters are not taken, and wait in the hands of workers; not of what was only just seen."""
+    name = dead_queue_name(job.consumer.queue.name)
+    stuck = say_if_stuck(reading.queues[name]) if name in reading.queues and name not in reading.unsettled else None
+    if stuck is not None:
+        yield f"{stuck}; what is to be parked stays with its worker meanwhile"
 
 
 def _problem_of(report: Report) -> Problem:
