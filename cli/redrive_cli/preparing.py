@@ -36,7 +36,7 @@ def prepare(consumer: Consumer, address: BrokerAddress) -> Prepared:
     with Amqp([address.amqp], name=f"redrive dev {consumer.address}") as amqp:
         report = ensure(wanted, owner=OWNER, amqp=amqp, management=management)
     if not report.ready:
-        raise CliError("; ".join((*report.refused, *map(str, report.broken))))
+        raise CliError("; ".join((*report.refused, *report.stuck, *map(str, report.broken))))
     parks = management is None or queue_parks(wanted, management.read())
     return Prepared(report.version, len(report.repaired), report.missing, _config(consumer, address, parks=parks))
 

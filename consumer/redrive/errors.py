@@ -11,6 +11,7 @@ RedriveError
 └── BrokerError        what a broker did, or did not do
     ├── Unreachable        nobody answered in time, or the connection broke; trying again can help
     │   └── NoAnswer           the broker is there, and this one thing was not answered in time
+    │       └── SilentHome         nor did the queue that an orphan was to come home to (in `orphans`)
     ├── AccessRefused      whose credentials these are may not do this
     ├── NotFound           there is no such vhost, exchange or queue
     ├── Conflict           it exists already, and otherwise than asked for

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from redrive.amqp import Amqp
 from redrive.delivery import Delivery
-from redrive.errors import AccessRefused, BrokerError, NotAccepted, Unreachable
+from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotAccepted, Unreachable
 from redrive.ladder import ORPHANS, read_routing_key
 from redrive.letters.looking import Pass, check_limit, longest_hold
 from redrive.message import read_message
@@ -29,6 +29,14 @@ from redrive.republish import build_again, fits
 
 # A queue that has quorum confirms in much less, and whoever brings orphans home has others to see to.
 HOME_SECONDS = 20.0
+
+
+class SilentHome(NoAnswer):
+    """The queue of `address` says nothing, and with it went the connection: without it, others can come home."""
+
+    def __init__(self, message: str, address: str) -> None:
+        super().__init__(message)
+        self.address = address
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ def reclaim(amqp: Amqp, homes: Mapping[str, str], *, most: int, reading: Reading
     """Put the orphans of these addresses into their queues, looking at no more than `most` messages.
 
     What their queue does not take stays, and so does everybody else's; but one that says nothing ends the look, and the
-    connection (NoAnswer). With a reading, orphans that would not survive being looked at are refused (Conflict).
+    connection (SilentHome). With a reading, orphans that would not survive being looked at are refused (Conflict).
     """
     if reading is not None and ORPHANS in reading.queues:
         check_limit(amqp, ORPHANS, reading)
@@ -84,6 +92,8 @@ class _Bringing:
         except NotAccepted:
             del self._homes[found[1]]  # nor would it take the next one
             return False
+        except NoAnswer as error:
+            raise SilentHome(str(error), found[1]) from error
         except (AccessRefused, Unreachable):
             raise
         except BrokerError:

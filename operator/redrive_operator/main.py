@@ -7,6 +7,8 @@ never takes ours for its own.
 import asyncio
 import logging
 import os
+import sys
+import threading
 import time
 from http import HTTPStatus
 
@@ -25,6 +27,13 @@ LOOP_PATIENCE = 60.0
 
 # Between two tries to start.
 RETRY_SECONDS = 5.0
+
+# The API server takes objects that nest 10,000 levels deep, and lists them within a few more; Python reads no thousand
+# unless it is told to. A podTemplate may be one, and it would end every watch, and whatever is listed, for everybody.
+DEEPEST = 11_000
+
+# What compares or shows so deep a thing needs up to three megabytes: unlimited, threads may have but two.
+STACK_BYTES = 16 * 1024 * 1024
 
 LOGGER = logging.getLogger(__name__)
 
@@ -65,6 +74,7 @@ class Probes:
 
 @kopf.on.startup()
 async def open_office(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: object) -> None:
+    read_deep_objects()
     ours: Settings = memo.get("settings") or read_settings([], os.environ)
     handlers.configure(settings)
     memo.probes = Probes()
@@ -72,6 +82,12 @@ async def open_office(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: obj
     memo.listener.start()
     memo.beating = asyncio.create_task(memo.probes.beat())
     memo.office = memo.probes.office = await _open(ours)
+
+
+def read_deep_objects() -> None:
+    """Have Python read whatever the API server took; what is too deep for us is refused in its own status."""
+    sys.setrecursionlimit(max(DEEPEST, sys.getrecursionlimit()))
+    threading.stack_size(STACK_BYTES)
 
 
 async def _open(settings: Settings) -> Office:

@@ -38,6 +38,9 @@ _VOLUMES = (
 )  # fmt: skip
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
+# Istio's webhook adds to the pod whatever volumes stand in it, of the kinds above or of others.
+_MORE_VOLUMES = "sidecar.istio.io/userVolume"
+
 # Kubernetes keeps such names for the classes of its own.
 _CLUSTERS_PRIORITY = "system-"
 
@@ -118,6 +121,8 @@ def _check_selinux(options: Mapping[str, Any], path: str) -> None:
 
 def _refuse_annotations(metadata: Mapping[str, Any], path: str) -> None:
     annotations = object_in(metadata, "annotations", path)
+    if _MORE_VOLUMES in annotations:
+        raise _unsafe(f"{path}.annotations", f"must not have {show(_MORE_VOLUMES)}, which may name a node's files")
     for name, profile in annotations.items():
         if name.startswith(_APPARMOR) and profile != "runtime/default" and not str(profile).startswith("localhost/"):
             raise _unsafe(f"{path}.annotations", f"must not set {show(name)} to {show(profile)}")

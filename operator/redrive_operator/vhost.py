@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from redrive.adoption import NeedsPolicy, judge_queue, queue_parks
+from redrive.adoption import NeedsPolicy, judge_queue, queue_parks, say_if_stuck
 from redrive.amqp import OnDemand
 from redrive.drift import sort_bindings
 from redrive.elements import Binding
 from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
 from redrive.ladder import ORPHANS, places_for
 from redrive.management import Management
-from redrive.orphans import reclaim
+from redrive.orphans import SilentHome, reclaim
 from redrive.patience import refuse_single_active, warn_of_timeout
 from redrive.provision import Ask, ensure_consumers, ensure_vhost
 from redrive.reading import Reading
@@ -107,6 +107,7 @@ class Vhost:
         self._clock = clock
         self._looked_for: frozenset[str] = frozenset()
         self._next_look = 0.0
+        self._silent: Mapping[str, float] = {}  # until when nothing is brought home to an address
         self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
     def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
@@ -144,7 +145,8 @@ class Vhost:
     def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
         """Tell which of these queues have only just lost their quorum; no others are remembered."""
         now = self._clock()
-        names = {job.consumer.queue.name for job in jobs} | self._without_quorum.keys()
+        work = {job.consumer.queue.name for job in jobs}
+        names = work | {dead_queue_name(name) for name in work} | self._without_quorum.keys()
         lacking = [name for name in names if name in reading.queues and not reading.queues[name].has_quorum]
         self._without_quorum = {name: self._without_quorum.get(name, now) for name in lacking}
         young = (name for name, since in self._without_quorum.items() if now - since < SETTLING_SECONDS)
@@ -220,8 +222,14 @@ class Vhost:
     def _bring_home(
         self, door: OnDemand, jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], reading: Reading | None
     ) -> dict[Key, int]:
-        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new."""
-        homes = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
+        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new.
+
+        A queue that says nothing, though no reading shows why, is left out for a while: the others' are behind it.
+        """
+        now = self._clock()
+        self._silent = {address: until for address, until in self._silent.items() if until > now}
+        ready = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
+        homes = {address: job for address, job in ready.items() if address not in self._silent}
         all_known = self._looked_for >= homes.keys() and all(job.expected for job in homes.values())
         resting = self._clock() < self._next_look and all_known
         if not homes or resting or not self._count_orphans(door, reading):
@@ -229,6 +237,10 @@ class Vhost:
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
         try:
             result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
+        except SilentHome as error:
+            LOGGER.warning("the orphans of %s cannot be brought home to %s: %s", self._desk, error.address, error)
+            self._silent = {**self._silent, error.address: self._clock() + ORPHANS_SECONDS}
+            return {}
         except BrokerError as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
                 raise
@@ -283,7 +295,11 @@ def _judge_report(job: Job, report: Report | BrokerError, shared: Report, readin
     if not report.ready:
         return TopologySeen(_problem_of(report), report.missing, bindings=report.bindings)
     alone = None if reading is None else refuse_single_active(job.consumer, reading)
-    warnings = _lacking_for_scaling(job) if reading is None else warn_of_timeout(job.consumer, reading)
+    warnings = (
+        _lacking_for_scaling(job)
+        if reading is None
+        else (*warn_of_timeout(job.consumer, reading), *_lacking_for_parking(job, reading))
+    )
     return TopologySeen(
         problem=None if alone is None else Problem(TopologyReason.SINGLE_ACTIVE_CONSUMER, alone),
         missing=tuple(dict.fromkeys((*shared.missing, *report.missing, *warnings))),
@@ -296,6 +312,14 @@ def _lacking_for_scaling(job: Job) -> tuple[str, ...]:
     if job.consumer.scaling is None:
         return ()
     return ("workers are not scaled down: without the management API nobody counts the messages in flight",)
+
+
+def _lacking_for_parking(job: Job, reading: Reading) -> Iterator[str]:
+    """Say that dead letters are not taken, and wait in the hands of workers; not of what was only just seen."""
+    name = dead_queue_name(job.consumer.queue.name)
+    stuck = say_if_stuck(reading.queues[name]) if name in reading.queues and name not in reading.unsettled else None
+    if stuck is not None:
+        yield f"{stuck}; what is to be parked stays with its worker meanwhile"
 
 
 def _problem_of(report: Report) -> Problem:

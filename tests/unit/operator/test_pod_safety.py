@@ -94,6 +94,13 @@ def test_apparmor_by_its_old_annotation_is_looked_at_too(profile):
     assert refusal(build, made).path == "spec.worker.podTemplate.metadata.annotations"
 
 
+def test_volumes_that_a_webhook_would_add_are_refused():
+    note = {"sidecar.istio.io/userVolume": '[{"name": "node", "hostPath": {"path": "/"}}]'}
+    made = consumer(template={"metadata": {"annotations": note}})
+    assert refusal(build, made).path == "spec.worker.podTemplate.metadata.annotations"
+    build(consumer(template={"metadata": {"annotations": {"sidecar.istio.io/inject": "false"}}}))
+
+
 SAFE = [
     {"securityContext": {"privileged": False, "procMount": "Default", "capabilities": {"add": ["NET_BIND_SERVICE"]}}},
     {"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "a"}}},
