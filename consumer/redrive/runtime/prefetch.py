@@ -71,5 +71,9 @@ def choose_prefetch(concurrency: int, pace: Pace) -> int:
 
 
 def is_worth_changing(current: int, wanted: int) -> bool:
-    """Changing costs two round trips in which nothing comes: only for a change that matters."""
-    return wanted > current * 1.5 or wanted <= current // 2
+    """Changing costs two round trips in which nothing comes: only for a change that matters.
+
+    Half of an odd number is rounded up. A worker begins with one less than it means to hold, and one whose handlers
+    turn out to be slow is to hold half of that.
+    """
+    return wanted > current * 1.5 or (wanted < current and 2 * wanted <= current + 1)

@@ -43,12 +43,12 @@ class ScriptedRunner:
     def stop(self):
         self.is_stopped = True
 
-    def end(self, result, *ids):
+    def end(self, result, *ids, seconds=0.01):
         """End what runs, all of it or these, together."""
         ending = [job for job in self.running if not ids or job.message.id in ids]
         self.running = [job for job in self.running if job not in ending]
         self._begin()
-        self.report([Ended(job, result, 0.01) for job in ending])
+        self.report([Ended(job, result, seconds) for job in ending])
 
     def running_ids(self):
         return [job.message.id for job in self.running]

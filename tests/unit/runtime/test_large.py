@@ -3,6 +3,7 @@
 import pytest
 from samples import worker_config
 
+from redrive.outcome import Succeeded
 from redrive.properties import Properties
 from redrive.testing.vhost import Stored
 
@@ -63,6 +64,17 @@ def test_worker_takes_one_message_and_soon_as_many_as_it_ever_does(stage):
 def test_handlers_that_take_long_all_have_one_before_the_first_has_ended(stage):
     stage.publish(*(f"slow {number}" for number in range(20)))
     assert len(stage.runner.running) == 8
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 8])
+def test_slow_handlers_soon_hold_nothing_that_they_do_not_run(concurrency):
+    stage = Stage(worker_config(concurrency=concurrency))
+    stage.publish(*(f"slow {number}" for number in range(200)))
+    for _ in range(10):
+        stage.loop.advance(60)
+        stage.runner.end(Succeeded(), seconds=60.0)
+        stage.loop.settle()
+    assert (stage.runtime.held, len(stage.runner.running)) == (concurrency, concurrency)
 
 
 def test_first_message_that_comes_back_does_not_keep_the_others_from_running_side_by_side(stage):

@@ -131,7 +131,17 @@ def test_slow_first_runs_are_soon_forgotten():
 
 @pytest.mark.parametrize(
     ("current", "wanted", "worth"),
-    [(8, 12, False), (8, 13, True), (1, 2, True), (8, 5, False), (8, 4, True), (2, 1, True), (1, 1, False)],
+    [
+        (8, 12, False),
+        (8, 13, True),
+        (1, 2, True),
+        (8, 5, False),
+        (8, 4, True),
+        (2, 1, True),
+        (1, 1, False),
+        (15, 8, True),
+        (3, 2, True),
+    ],
 )
 def test_prefetch_is_changed_only_when_it_matters(current, wanted, worth):
     assert is_worth_changing(current, wanted) is worth
