@@ -68,8 +68,8 @@ class Shapes:
 
     def _miss(self, encoded: bytes, start: int, end: int) -> None:
         length = end - start
-        misses = self._missed.get(length, 0) + 1
-        if misses > MOST_MISSES or len(self._missed) >= MOST_MISSED:
+        misses = self._missed.get(length, 0) % MOST_MISSES + 1
+        if length not in self._missed and len(self._missed) >= MOST_MISSED:
             self._missed.clear()
         self._missed[length] = misses
         if misses < 2 or misses & (misses - 1):  # not a power of two

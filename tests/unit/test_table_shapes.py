@@ -110,6 +110,38 @@ def test_shape_that_follows_many_others_of_its_length_is_learned_in_the_end():
     assert values[-1] == {"a": "x" * 99, "b": "x"}
 
 
+def odd_table(number):
+    """Give one of thousands of tables of one length, each of a shape of its own."""
+    swapped, split = divmod(number, 4000)
+    names = (b"b", b"a") if swapped else (b"a", b"b")
+    return table(*((name, b"S" + text(b"x" * size)) for name, size in zip(names, (split, 4000 - split), strict=True)))
+
+
+@pytest.fixture
+def much_missed():
+    """Give shapes that one length was missed of once more than is counted."""
+    shapes = Shapes(read_part, longest_part=LONGEST_KNOWN)
+    for number in range(MOST_MISSES + 1):
+        whole = odd_table(number)
+        assert shapes.read(whole, 4, len(whole)) is None
+    return shapes
+
+
+def test_misses_of_one_length_are_counted_anew_in_the_end(much_missed):
+    last = odd_table(MOST_MISSES + 1)
+    values = [much_missed.read(last, 4, len(last)) for _ in range(2)]
+    assert values == [None, {"b": "x" * 97, "a": "x" * 3903}]
+
+
+def test_misses_of_one_length_are_nobody_elses(much_missed):
+    steady, values = table((b"queue", TEXT)), []
+    for number in range(5):
+        varied = odd_table(number)
+        much_missed.read(varied, 4, len(varied))
+        values.append(much_missed.read(steady, 4, len(steady)))
+    assert values == [None, None, *[{"queue": "orders"}] * 3]
+
+
 @pytest.mark.parametrize("fields", [MOST_FIELDS, MOST_FIELDS + 1])
 def test_table_of_many_fields_is_not_worth_a_shape(fields):
     whole = table(*[(b"a", b"t\1")] * fields)
