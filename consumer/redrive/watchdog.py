@@ -17,7 +17,6 @@ A handler that keeps the interpreter and uses no CPU time is not noticed here, b
 import ctypes
 import faulthandler
 import signal
-import sys
 
 # The loop winds the timers up as often as this.
 WIND_SECONDS = 1.0
@@ -31,6 +30,9 @@ CPU_SECONDS = 4.0
 ALARM_SECONDS = int(signal.SIGVTALRM)
 EXIT_CODE = int(signal.SIGALRM)
 
+# Not `sys.stderr`: a handler's module may have put there what has no file, such as one that writes to a log.
+STANDARD_ERROR = 2
+
 
 class Watchdog:
     """To be started and wound in the main thread; it does nothing before it is wound for the first time."""
@@ -42,7 +44,7 @@ class Watchdog:
         library.signal(signal.SIGVTALRM, ctypes.cast(library.alarm, ctypes.c_void_p))
         # Not the default: what runs as the first process of its container is not ended by a signal of its own.
         library.signal(signal.SIGALRM, ctypes.cast(library._exit, ctypes.c_void_p))
-        faulthandler.register(signal.SIGALRM, file=sys.stderr, all_threads=True, chain=True)
+        faulthandler.register(signal.SIGALRM, file=STANDARD_ERROR, all_threads=True, chain=True)
 
     def wind(self) -> None:
         """Tell it that the loop turns."""
