@@ -5,7 +5,6 @@ RedriveError
 ├── LadderError        a delay or an address that no routing key can hold (in `ladder`)
 ├── BadLine            a line of a file that is no letter (in `letters.codec`)
 ├── HandlerError       a handler that cannot be used (in `handler`)
-├── Malformed          a body that is not what its handler's type says
 ├── Unsendable         a message of a test that AMQP could not carry (in `testing`)
 ├── NeverIdle          messages of a test that are run again and again (in `testing`)
 └── BrokerError        what a broker did, or did not do
@@ -40,10 +39,6 @@ class SpecError(RedriveError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
-
-
-class Malformed(RedriveError):
-    """A body that is not what its handler's type says. Its text holds nothing of the body."""
 
 
 class BrokerError(RedriveError):

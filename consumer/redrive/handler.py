@@ -24,12 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from redrive.errors import Malformed, RedriveError
+from redrive.errors import RedriveError
 from redrive.message import Message
 from redrive.outcome import Failed, Result, Succeeded, Unreadable
 from redrive.raised import describe, result_of, trace_of
 
 Parse = Callable[[bytes], Any]
+Explain = Callable[[BaseException], str | None]
 
 _SUCCEEDED = Succeeded()
 
@@ -47,6 +48,7 @@ class Handler:
     parse: Parse
     takes_message: bool
     is_async: bool
+    explain: Explain | None = None  # what is wrong with a body, by what `parse` has raised, where that is known
 
 
 def load_handler(name: str) -> Handler:
@@ -78,10 +80,12 @@ def read_handler(function: object, name: str) -> Handler:
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise HandlerError(f"the handler {name} is a generator, which would never be run: let it return, not yield")
     body, message = _parameters(function, name)
+    parse, explain = _parser_for(body.annotation, name)
     return Handler(
         name=name,
         function=function,
-        parse=_parser_for(body.annotation, name),
+        parse=parse,
+        explain=explain,
         takes_message=message is not None,
         is_async=inspect.iscoroutinefunction(inner),
     )
@@ -125,11 +129,11 @@ def call_handler(handler: Handler, message: Message) -> Result | Awaitable[objec
     """Call the handler and say what came of it, or, where it is to be awaited, give what is to be awaited."""
     try:
         body = handler.parse(message.body)
-    except Malformed as error:
-        return Unreadable(str(error))
     except MemoryError as error:
         return result_of(error)  # another time there may be more
     except BaseException as error:  # a validator of the user's may raise anything
+        if handler.explain is not None and (fault := handler.explain(error)) is not None:
+            return Unreadable(fault)
         return Unreadable(f"{type(error).__name__}: {describe(error)}", trace_of(error))
     pid = os.getpid()
     try:
@@ -245,19 +249,19 @@ def _kind_of(annotation: Any) -> Any:  # noqa: ANN401 - whatever stands in an an
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
-def _parser_for(annotation: Any, name: str) -> Parse:  # noqa: ANN401
+def _parser_for(annotation: Any, name: str) -> tuple[Parse, Explain | None]:  # noqa: ANN401
     kind = _kind_of(annotation)
     if kind is bytes or kind is inspect.Parameter.empty:
-        return bytes
+        return bytes, None
     if kind is str:
-        return bytes.decode
+        return bytes.decode, None
     if kind is dict or get_origin(kind) is dict:
-        return _parse_object
+        return _parse_object, None
     if "pydantic" in sys.modules and isinstance(kind, type):  # who has a model has it; it takes four megabytes
-        from redrive.models import find_parser
+        from redrive import models
 
-        if (parse := find_parser(kind)) is not None:
-            return parse
+        if models.is_model(kind):
+            return kind.model_validate_json, functools.partial(models.explain, kind)
     problem = f"the handler {name} wants a {kind!r}"
     raise HandlerError(f"{problem}: annotate its body as bytes, str, dict or a pydantic model")
 

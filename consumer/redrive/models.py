@@ -1,4 +1,4 @@
-"""Reads a body as a pydantic model, or says what is wrong with it, and nothing of what is in it.
+"""Says what is wrong with a body that is not as its pydantic model says, and nothing of what is in it.
 
 What is wrong is told in logs, and a body may hold anything. Where a fault is, is told in words of the
 model alone. Keys of a table, and fields that should not be there, are the body's. So are parts of some of pydantic's
@@ -7,13 +7,13 @@ sentences.
 Nothing else of a worker knows pydantic, which takes four megabytes: this module is loaded where there is a model.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import TypeGuard
 
 import pydantic
 
 from redrive.clip import clip_head
-from redrive.errors import Malformed
 from redrive.raised import LONGEST_TEXT
 
 # A body can hold a fault for each of its bytes, and listing them takes memory.
@@ -28,23 +28,17 @@ _HIDDEN = "#"
 _OF_ANY = frozenset({"[key]", "__root__"})
 
 
-def find_parser(kind: type) -> Callable[[bytes], pydantic.BaseModel] | None:
-    """Give what makes a body a model of that kind, or raises Malformed; nothing where it is no kind of model."""
-    if not issubclass(kind, pydantic.BaseModel):
+def is_model(kind: type) -> TypeGuard[type[pydantic.BaseModel]]:
+    return issubclass(kind, pydantic.BaseModel)
+
+
+def explain(model: type[pydantic.BaseModel], error: BaseException) -> str | None:
+    """Say what is wrong with which field, and not what was there: values would also tell equal faults apart.
+
+    None where it is not pydantic that has found it.
+    """
+    if not isinstance(error, pydantic.ValidationError):
         return None
-    validate = kind.model_validate_json
-
-    def parse(body: bytes) -> pydantic.BaseModel:
-        try:
-            return validate(body)
-        except pydantic.ValidationError as error:
-            raise Malformed(_list_faults(error, kind)) from None  # of which a chain would hold the body
-
-    return parse
-
-
-def _list_faults(error: pydantic.ValidationError, model: type[pydantic.BaseModel]) -> str:
-    """Say what is wrong with which field, and not what was there: values would also tell equal faults apart."""
     if error.error_count() > MOST_FAULTS:
         return f"the body has more than {MOST_FAULTS} faults as {error.title}"
     words = _list_words(model)
