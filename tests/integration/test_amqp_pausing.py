@@ -61,6 +61,31 @@ def test_resume_takes_back_a_pause(turning, amqp):
     assert called == ["second", "third"]
 
 
+def test_more_is_taken_at_once_when_there_is_more_and_nothing_looks_redelivered_for_it(turning, amqp):
+    """To a queue that is all but empty something is always on its way, and it is no use to ask for more."""
+    taker, publisher, count, most = Taker(), turning.publisher(), 1500, 200
+    consumer = turning.consumer(taker, prefetch=50)
+    turning.until(lambda: taker.sessions)
+
+    def trickle(number):
+        if number < count:
+            turning.send(publisher, b"%d" % number)
+            consumer.resume(prefetch=50 + min(number, most - 50))
+            turning.loop.later(0.001, lambda: trickle(number + 1))
+
+    trickle(0)
+    turning.until(lambda: len(taker.deliveries) == count)
+    assert taker.redelivered == []
+    before, taker.keeping = taker.sessions[:], True
+    fill(amqp, 400)
+    # Those that the first consumer has count no more for the next one.
+    turning.until(lambda: len(taker.deliveries) == count + 50 + most)
+    turning.barrier(taker.sessions[-1])
+    assert len(taker.deliveries) == count + 50 + most
+    assert taker.redelivered == []
+    assert len(before) < 20, "it went over, over and over"
+
+
 class Wary(Taker):
     """Is told of pauses, and believes them."""
 

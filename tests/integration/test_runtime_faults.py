@@ -104,12 +104,27 @@ def wide_bed(own_broker, tmp_path):
     bed.close()
 
 
+def unchanged(worker, metric):
+    """Say whether it is what it was when this was asked the last time."""
+    seen = [None]
+
+    def ask():
+        seen.append(worker.metric(metric))
+        return seen[-1] == seen[-2]
+
+    return ask
+
+
 @pytest.mark.parametrize("alarm", ["memory_alarm", "disk_alarm"])
 def test_broker_takes_nothing_while_it_is_short_of(alarm, wide_bed, own_broker):
     """What succeeds is acknowledged all the while, and more is taken: only publishing is blocked."""
     worker = wide_bed.start()
     wide_bed.publish(names("flaky", 60), do=FAILS_ONCE)
     worker.wait_for("retry", 60)
+    # Who goes over to another prefetch gets what comes just then as suspects, and these would wait for the held ones.
+    # It is thought over when a handler ends: let all have ended, and what came of it have happened.
+    wide_bed.wait_done()
+    wait_until("it goes over to another prefetch", unchanged(worker, "redrive_prefetch"), within=60, every=2)
     wide_bed.publish(names("failing", 40), do=("held, fail", "ok"))
     wide_bed.publish(names("plain", 400), do=("held, ok",))  # more than a worker may have at once
     wait_until("sixty run", lambda: len([what for _, _, what in wide_bed.runs() if "held" in what]) == 60, within=60)

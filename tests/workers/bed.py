@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 from redrive.amqp import Amqp
 from redrive.config import plan_config, write_config
@@ -226,6 +227,13 @@ class Running:
             lambda: f"no {count} {event} in {self.tail()}", lambda: len(self.lines(event)) >= count, within=within
         )
         return self.lines(event)
+
+    def metric(self, name):
+        """Scrape the one value of this metric."""
+        [listening] = self.lines("listening")
+        with urlopen(f"http://127.0.0.1:{listening['port']}/metrics", timeout=20) as answer:
+            [line] = [line for line in answer.read().decode().splitlines() if line.startswith(f"{name}{{")]
+        return float(line.rpartition(" ")[2])
 
     def stop(self, within=60):
         """Tell it to stop, and give its exit code."""

@@ -2,7 +2,7 @@
 
 What is wanted (a prefetch, or nothing while paused) and what is so are two things, and each answer of the broker brings
 the second a step nearer to the first. Never more than one request of that kind is on its way, so any order of `pause`
-and `resume` ends in what was asked last.
+and `resume` ends in what was asked last; but to have more at once may take until there is more.
 
 A broker ends a consumer when its queue was deleted, and newer ones also when a delivery was not acknowledged in time,
 which they then take back; they do not say which. Whoever takes must bear both.
@@ -70,7 +70,10 @@ class QueueConsumer:
         if session is None and self._wanted is not None:
             self._open(self._taking)
         elif session is not None and session.phase is Phase.TAKING and session.prefetch != self._wanted:
-            session.end_taking()
+            if self._wanted is not None and self._wanted > session.prefetch:
+                session.go_over()
+            else:
+                session.end_taking()
         elif session is not None and session.phase is Phase.IDLE and self._wanted is not None:
             session.begin_taking(self._wanted)
         if self._wanted is None and self._pauses:
@@ -102,6 +105,14 @@ class QueueConsumer:
         session.is_known = True
         if self._taking is not None:
             self._taking.consuming(session)
+        self._steer()
+
+    def session_stays(self, session: ChannelSession) -> None:
+        """It does not go over to more. By now nothing at all may be wanted of it, or less."""
+        if self._wanted is None or self._wanted < session.prefetch:
+            self._steer()
+
+    def session_may_go_over(self, _session: ChannelSession) -> None:
         self._steer()
 
     def session_cancelled(self, session: ChannelSession) -> None:

@@ -2,7 +2,8 @@
 
 An innocent message must not look like one that killed its worker, so nothing may come back as redelivered only because
 a consumer ended. But a broker takes back what is on its way to a consumer that ends. So nothing is acknowledged first,
-until the prefetch is full or the queue is empty, and nothing is on its way.
+until the prefetch is full or the queue is empty, and nothing is on its way. What is published just then to an empty
+queue still may be. Who only wants to have more at once does not need that while the queue is empty, and stays.
 
 A quorum queue takes 32 acknowledgements at a time from a channel. What is beyond waits in the channel, although that
 answers other questions meanwhile, and is forgotten when the channel ends. Only the answer to a cancel comes from the
@@ -32,6 +33,9 @@ REST_SECONDS = 0.5
 LOOK_SECONDS = 0.005
 PATIENCE_SECONDS = 1.0
 
+# After so long it is tried again to have more at once, if anything comes; and at once when all is there that may be.
+AGAIN_SECONDS = 0.5
+
 
 def bound_prefetch(prefetch: int) -> int:
     return max(1, min(prefetch, MOST_PREFETCH))
@@ -56,6 +60,12 @@ class Keeper(Protocol):
         """The channel is open, and no consumer is on it."""
 
     def session_taking(self, session: "ChannelSession") -> None: ...
+
+    def session_stays(self, session: "ChannelSession") -> None:
+        """It goes on taking as before: that nothing is on its way to it did not come about."""
+
+    def session_may_go_over(self, session: "ChannelSession") -> None:
+        """It has stayed, and may be asked again."""
 
     def session_cancelled(self, session: "ChannelSession") -> None: ...
 
@@ -90,6 +100,8 @@ class ChannelSession:
         self._unacked: dict[int, None] = {}  # the deliveries of the consumer that is there now
         self._put_off: list[Callable[[], None]] | None = None  # what waits for the end of a consumer
         self._patience: Timer | None = None  # until the end of a consumer that has not been asked for yet
+        self._may_stay = False
+        self._again_at: float | None = None  # when one that stayed may be asked again
         self._told = 0  # acknowledgements that we sent
         self._heard = 0  # those among them that the queue has, for all we know
         self._channel = connection.channel(on_open_callback=unswallowed(self._on_open))
@@ -161,35 +173,69 @@ class ChannelSession:
         self._tag = self._channel.basic_consume(self._queue, never, callback=answered)
 
     def end_taking(self) -> None:
+        """Have nothing more come."""
+        self._end(may_stay=False)
+
+    def go_over(self) -> None:
+        """Make room for a consumer that may have more, as soon as that can be done at no cost to anybody."""
+        self._end(may_stay=True)
+
+    def _end(self, *, may_stay: bool) -> None:
         self.phase = Phase.ENDING
+        self._may_stay, self._again_at = may_stay, None
         self._put_off = []
-        self._patience = self._loop.later(PATIENCE_SECONDS, self._cancel)
+        self._patience = self._loop.later(PATIENCE_SECONDS, self._give_up)
         self._look()
 
     def is_quiet(self) -> bool:
         """Say whether nothing can come from it."""
         return self.phase not in (Phase.STARTING, Phase.TAKING, Phase.ENDING)
 
+    @property
+    def _is_full(self) -> bool:
+        return len(self._unacked) >= self.prefetch
+
     def _look(self) -> None:
         """Cancel once nothing is on its way to us; what is published in this very moment may be."""
 
         def answered(ready: int | None) -> None:
-            if ready and len(self._unacked) < self.prefetch:
+            if self._is_full:
+                self._cancel()
+            elif ready:
                 self._loop.later(LOOK_SECONDS, self._look)
             else:
-                self._cancel()
+                self._give_up()
 
-        if len(self._unacked) >= self.prefetch:
+        if self._is_full:
             self._cancel()
         elif self._patience is not None:
             look_for(self._connection, self._queue, answered)
 
+    def _give_up(self) -> None:
+        """Wait no longer for the prefetch to be full."""
+        if self._may_stay:
+            self._stay()
+        else:
+            self._cancel()
+
     def _cancel(self) -> None:
+        if self._lose_patience():
+            self._channel.basic_cancel(self._tag, unswallowed(partial(self._on_cancel_ok, self._told)))
+
+    def _stay(self) -> None:
+        if self._lose_patience():
+            self.phase = Phase.TAKING
+            self._again_at = self._loop.now() + AGAIN_SECONDS
+            self._catch_up()
+            self._keeper.session_stays(self)
+
+    def _lose_patience(self) -> bool:
+        """Say whether there still is a consumer, and nobody has done anything about it yet."""
         patience, self._patience = self._patience, None
         if patience is None or self.phase is not Phase.ENDING or not self._is_usable():
-            return  # it was cancelled already, or nothing is there to cancel
+            return False
         patience.cancel()
-        self._channel.basic_cancel(self._tag, unswallowed(partial(self._on_cancel_ok, self._told)))
+        return True
 
     def _catch_up(self) -> None:
         """Do what was put off."""
@@ -223,6 +269,9 @@ class ChannelSession:
         self._unacked[delivery.tag] = None
         try:  # the hottest path of all: no wrapper
             self._delivered(self, delivery)
+            if self._again_at is not None and (self._is_full or self._loop.now() >= self._again_at):
+                self._again_at = None
+                self._keeper.session_may_go_over(self)
         except Exception as error:
             raise Broken from error
 

@@ -89,7 +89,10 @@ class Consumer(Protocol):
         """Take nothing more, and call when nothing more can come. It stays so over reconnecting, until `resume`."""
 
     def resume(self, *, prefetch: int) -> None:
-        """Take again, at most `prefetch` unacknowledged. While taking: go over to another prefetch."""
+        """Take again, at most `prefetch` unacknowledged. While taking: go over to another prefetch.
+
+        To more than before it goes over when there is more than it may have, and that may be never.
+        """
 
     def stop(self) -> None:
         """Close the connection. Nothing is told any more."""
