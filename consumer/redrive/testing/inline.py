@@ -9,9 +9,10 @@ import inspect
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import Context
 from dataclasses import replace
+from threading import Thread
 from typing import Any, TypeVar
 
 from redrive.handler import Awaiting, Handler, run_handler
@@ -137,5 +138,16 @@ def _beside_any_loop(call: Callable[[], T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return call()
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(call).result()
+    # No executor: they share a lock, and the collector may call this while somebody has it.
+    answer: Future[T] = Future()
+    thread = Thread(target=_answer, args=(answer, call))
+    thread.start()
+    thread.join()
+    return answer.result()
+
+
+def _answer(answer: Future[T], call: Callable[[], T]) -> None:
+    try:
+        answer.set_result(call())
+    except BaseException as error:
+        answer.set_exception(error)

@@ -1,6 +1,7 @@
 """Running messages on the in-memory broker: what a run tells."""
 
 import asyncio
+import concurrent.futures.thread
 import gc
 from datetime import timedelta
 
@@ -204,6 +205,17 @@ async def test_async_handler_is_awaited_in_an_async_test_too():
     broker = InMemoryBroker(fail_twice)
     broker.publish({})
     assert [run.outcome for run in broker.run_until_idle()] == ["retry", "retry", "done"]
+
+
+@pytest.mark.asyncio
+async def test_async_handler_is_awaited_and_its_loop_closed_while_somebody_is_in_the_middle_of_an_executor():
+    """Brokers are collected, and closed, at any moment: also when that lock is held, which all executors share."""
+    with concurrent.futures.thread._global_shutdown_lock:
+        broker = InMemoryBroker(fail_twice)
+        broker.publish({})
+        assert [run.outcome for run in broker.run_until_idle()] == ["retry", "retry", "done"]
+        del broker
+        gc.collect()
 
 
 def test_async_handler_finds_its_event_loop_again():
