@@ -23,6 +23,9 @@ from redrive.management import Management
 from redrive.reading import Reading
 from redrive.topology import DEAD, Wanted, dead_queue_name, mark, work_queue
 
+# The broker has agreed to give by then, and what comes would come at once.
+_ANSWER_SECONDS = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -93,6 +96,18 @@ def count(wanted: Wanted, *, amqp: Amqp, reading: Reading | None = None) -> Coun
     held = 0 if ready is None else (None if found is None else found.unacked)
     unseen = amqp.count_consumers(wanted.queue) if held is None else 0
     return Counted(ready or 0, held, amqp.count_ready(dead_queue_name(wanted.queue)) or 0, unseen)
+
+
+def have_answer(wanted: Wanted, *, amqp: Amqp) -> None:
+    """Have the consumer's empty queues say that they have nothing to give.
+
+    One that has lost its quorum may be counted as empty, and can be deleted all the same, with what is in it. It does
+    not answer who wants to consume from it (Unreachable, after a minute); only a reading tells sooner.
+    """
+    for queue in (wanted.queue, dead_queue_name(wanted.queue)):
+        if amqp.count_ready(queue) == 0:
+            came = amqp.take(queue, at_most=1, patience=_ANSWER_SECONDS)
+            amqp.give_back(queue, [[delivery.tag] for delivery in came])
 
 
 def remove(

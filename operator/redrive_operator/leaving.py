@@ -15,7 +15,7 @@ from redrive.granting import revoke_access
 from redrive.management import Management
 from redrive.provision import claim
 from redrive.reading import Reading
-from redrive.removal import Removed, count, detach, remove
+from redrive.removal import Removed, count, detach, have_answer, remove
 from redrive.spec import Consumer, DeletionPolicy, format_duration
 from redrive.topology import Wanted, dead_queue_name
 from redrive_operator.credentials import Access
@@ -129,6 +129,8 @@ class Leaving:
             unseen = count(wanted, amqp=amqp, reading=reading).unseen if drains else 0
             if unseen:
                 return _blocked(_say_who_is_unseen(consumer, unseen))
+            if drains and reading is None:
+                have_answer(wanted, amqp=amqp)
             detach(wanted, amqp=amqp, recorded=recorded, reading=reading)
             if drains:
                 left = count(wanted, amqp=amqp, reading=reading)

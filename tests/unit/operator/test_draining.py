@@ -27,14 +27,22 @@ GOING = {"finalizers": ["redrive.dev/finalizer"], "deletionTimestamp": "2026-05-
 class Amqp:
     """A vhost by AMQP alone, where somebody consumes from an empty queue, or nobody does."""
 
-    def __init__(self, consumers):
-        self.consumers, self.deleted, self.unbound = consumers, [], []
+    def __init__(self, consumers, silent=None):
+        self.consumers, self.silent, self.deleted, self.unbound = consumers, silent, [], []
 
     def count_ready(self, _queue):
         return 0
 
     def count_consumers(self, _queue):
         return self.consumers
+
+    def take(self, queue, **_more):
+        if queue == self.silent:
+            raise errors.Unreachable(f"consuming from {queue!r}: no answer")
+        return []
+
+    def give_back(self, _queue, takes):
+        assert takes == []
 
     def declare(self, _element):
         pass
@@ -90,6 +98,15 @@ def test_queue_whose_messages_in_hand_nobody_counts_is_deleted_when_nobody_consu
     amqp = Amqp(consumers=0)
     assert leave(amqp) is None
     assert "q" in amqp.deleted
+
+
+@pytest.mark.parametrize("name", ["q", "redrive.dead.q"])
+def test_queue_that_counts_as_empty_and_does_not_answer_is_not_deleted(leave, name):
+    amqp = Amqp(consumers=0, silent=name)
+    waits_for = leave(amqp)
+    assert waits_for.reason is ReadyReason.DELETION_BLOCKED
+    assert f"consuming from {name!r}: no answer" in waits_for.waits_for
+    assert (amqp.deleted, amqp.unbound) == ([], [])
 
 
 def test_queue_that_is_to_be_deleted_whatever_is_in_it_is_deleted_whoever_consumes(leave):
