@@ -38,6 +38,10 @@ _STARTING = {"periodSeconds": 2, "timeoutSeconds": 5, "failureThreshold": 300}
 # There are no limits, since nobody can guess those of a handler.
 _REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 
+# The API server copies the first into the second, its older name, which is then nobody's: who once named one would
+# have it for good. Both are said to be empty, which is the same to the API server as to say nothing.
+_NO_ACCOUNT = {"serviceAccountName": "", "serviceAccount": ""}
+
 # With the pod's own settings, what the Restricted standard asks of each container.
 _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
@@ -64,6 +68,7 @@ def plan_pod(consumer: Consumer, worker: Worker, *, broker_secret: str, settings
         "enableServiceLinks": False,  # variables for each Service of the namespace, which nobody reads
         **({"initContainers": [_plan_app(worker, worker.runner)]} if isinstance(worker.runner, HttpRunner) else {}),
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        **_NO_ACCOUNT,
         "terminationGracePeriodSeconds": grace_seconds(consumer, worker),
         "volumes": [
             {"name": _CONFIG, "configMap": {"name": config_map_name(consumer.name)}},

@@ -51,6 +51,33 @@ def test_what_is_absent_is_created_and_then_unchanged(kube, owner, namespace, ma
     assert changes == ["created", "unchanged", "unchanged"]
 
 
+NO_ACCOUNT = {"serviceAccountName": "", "serviceAccount": ""}
+
+
+def in_the_name_of(made, **account):
+    made["spec"]["template"]["spec"] |= account
+    return made
+
+
+@pytest.mark.parametrize("field", NO_ACCOUNT)
+def test_service_account_that_is_not_named_any_more_is_gone(kube, owner, namespace, field):
+    named = kube.apply(in_the_name_of(deployment(namespace), **{**NO_ACCOUNT, field: "orders"}), owner=owner)
+    assert named.body["spec"]["template"]["spec"]["serviceAccountName"] == "orders"
+
+    left = kube.apply(in_the_name_of(deployment(namespace), **NO_ACCOUNT), owner=owner)
+
+    assert NO_ACCOUNT.keys() & left.body["spec"]["template"]["spec"].keys() == set()
+
+
+def test_to_say_that_there_is_no_account_rolls_nothing(kube, owner, namespace):
+    made = kube.apply(deployment(namespace), owner=owner)
+
+    said = [kube.apply(in_the_name_of(deployment(namespace), **NO_ACCOUNT), owner=owner) for _ in range(2)]
+
+    assert [each.body["metadata"]["generation"] for each in said] == [made.body["metadata"]["generation"]] * 2
+    assert said[-1].change == "unchanged"
+
+
 def test_what_is_thought_to_be_absent_is_looked_at_when_it_is_not(kube, owner, namespace):
     changes = [kube.apply(config_map(namespace, {"a": "1"}), owner=owner, known=ABSENT).change for _ in range(2)]
     namespace.apply(config_map(namespace, {"theirs": "1"}, name="theirs"))
