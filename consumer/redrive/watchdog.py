@@ -6,7 +6,8 @@ that is written in Python can end it: that would wait for the interpreter as wel
 kernel and by functions of the C library, which need no interpreter:
 
 1. The loop winds up the first, turn by turn. It counts the CPU time of this process: one that stands still, because it
-   was stopped, is in a frozen container or on a node that has no time for it, uses none, and goes on afterwards.
+   was stopped, is in a frozen container or on a node that has no time for it, uses none, and goes on afterwards. Only
+   one that was using several cores at once when it was stopped, and for long, is ended.
 2. When that has run down, it winds up the other, which counts seconds: many threads at work in C use much CPU time in a
    moment, and they end. A loop that turns again stops it.
 3. When that has run down too, the traces of all threads are written to standard error, and the process ends.
