@@ -16,6 +16,8 @@ ROUND = 230  # of which the schema refuses some
 ROUNDS = int(os.environ.get("REDRIVE_ODD_ROUNDS") or 1)  # 47 are ten thousand objects
 FIRST_SEED = int(os.environ.get("REDRIVE_ODD_SEED") or 4711)
 
+DEEP = 5_000  # the API server reads twice as many
+
 ACCOUNT = f"--as=system:serviceaccount:{NAMESPACE}:{NAME}"
 
 
@@ -87,6 +89,27 @@ def test_two_operators_at_once_do_no_harm(newest_shop, operator):
         assert operator.restarts(second) == [0]
     finally:
         operator.kubectl("delete", "deployment", second, *here)
+
+
+def test_object_that_nests_deeper_than_python_reads_is_refused_and_ends_nobodys_operator(newest_shop, operator):
+    shop, restarts = newest_shop, operator.restarts()
+    body = json.dumps(shop.consumer("deep", worker=shop.worker(pod={"affinity": "here"})))
+    deep = body.replace('"here"', '{"a":' * DEEP + "1" + "}" * DEEP)
+    shop.namespace.kubectl("create", "--validate=false", "--filename", "-", stdin=deep)
+    try:
+        reason = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
+
+        def is_refused():
+            return shop.namespace.kubectl("get", "rcon/deep", "--output", reason) == "InvalidSpec"
+
+        shop.namespace.wait_for("its refusal", is_refused, 60)
+        assert operator.restarts() == restarts
+        operator.kill()  # another one has it in its first list
+        shop.namespace.apply(shop.consumer("sane"))
+        done = ("wait", "rcon/sane", "--for=condition=Ready", "--timeout=90s")
+        shop.namespace.kubectl(*done)
+    finally:
+        shop.namespace.kubectl("delete", "rcon/deep", "--timeout=60s")  # most tools of the tests could not read it
 
 
 @pytest.mark.timeout(300 * ROUNDS)
