@@ -172,4 +172,9 @@ def _attempt(task: _Task, step: Callable[[], bool], amqp: Declarer) -> bool:
 
 
 def _read(management: Management | None) -> Reading | None:
-    return None if management is None else management.read()
+    """Look once, and so take no loss of a quorum for one that lasts: who looks again says so in his own reading."""
+    if management is None:
+        return None
+    reading = management.read()
+    lacking = (name for name, queue in reading.queues.items() if not queue.has_quorum)
+    return replace(reading, unsettled=frozenset(lacking))

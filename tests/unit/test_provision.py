@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -159,3 +160,12 @@ def test_queue_that_has_its_quorum_again_is_bound_again():
     planned = told(as_planned(wanted), c0=2, redrive_orphans=3)
     done, [report] = ensure_by_notes(wanted, replace(planned, bindings=planned.bindings - {home}))
     assert (done, report.ready) == ([("declare", home)], True)
+
+
+def test_who_looks_only_once_unbinds_no_queue_that_may_be_changing_its_leader():
+    """Nobody would bring its sleepers home from the orphans afterwards."""
+    wanted = consumers(1)
+    changing = told(as_planned(wanted), c0=1, redrive_orphans=3)
+    notes = Notes()
+    [report] = ensure_consumers([Ask(wanted[0])], amqp=notes, management=SimpleNamespace(read=lambda: changing))
+    assert (notes.done, report.ready) == ([], False)
