@@ -14,7 +14,7 @@ from redrive.ladder import ORPHANS, RETRY, delivery_binding, routing_key
 from redrive.orphans import reclaim
 from redrive.properties import Properties
 from redrive.provision import ensure
-from redrive.removal import Counted, Removed, count, detach, remove
+from redrive.removal import Counted, Removed, count, detach, have_answer, remove
 from redrive.topology import DEAD, Owner, Wanted, mark
 from redrive_testbed.shell import wait_until
 
@@ -259,6 +259,14 @@ def test_who_consumes_is_counted_where_nobody_says_what_they_hold(made, amqp, vh
     channel.cancel()
     connection.close()
     wait_until("the message is not back", lambda: count(ORDERS, amqp=amqp) == Counted(1, None, 0), within=10)
+
+
+def test_queues_answer_that_they_have_nothing_and_give_nothing(made, amqp, management):
+    publish(amqp, "", "redrive.dead.orders")
+    have_answer(ORDERS, amqp=amqp)
+    assert count(ORDERS, amqp=amqp) == Counted(0, None, 1)
+    amqp.delete_queue("orders")
+    have_answer(ORDERS, amqp=amqp)  # who is not there need not answer
 
 
 def test_what_is_gone_counts_as_empty(amqp, management):
