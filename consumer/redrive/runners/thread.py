@@ -100,5 +100,15 @@ def _interrupt(thread: int) -> None:
 
 
 def _forget_interrupt() -> None:
-    """Take back an exception that was raised in this thread and has not come yet."""
-    _raise_in_thread(ctypes.c_ulong(get_ident()), None)
+    """Have an exception that was raised in this thread, and may not have come yet, come here, and no later.
+
+    To take it back would do for this thread. But CPython before 3.13 then waits for ever for it to come somewhere: every
+    call looks whether it does, and under a profiler or a debugger none gets any further.
+    """
+    try:
+        # In place of one that has not come, if there is one.
+        _raise_in_thread(ctypes.c_ulong(get_ident()), ctypes.py_object(Overdue))
+        while True:
+            pass
+    except Overdue:
+        pass

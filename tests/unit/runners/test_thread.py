@@ -314,6 +314,26 @@ def test_interruption_that_comes_when_its_message_is_over_hits_no_other(monkeypa
         assert bed.result_of(other) == Succeeded()
 
 
+@pytest.mark.timeout(20, method="thread")
+def test_interruption_that_did_not_come_in_time_leaves_nothing_that_a_profiler_would_wait_for(monkeypatch):
+    """CPython before 3.13 can be left waiting for an exception for ever, and under a profiler calls nothing any more."""
+
+    def handle(body):
+        hold(lambda: bed.runner.running()[0].interrupted)
+
+    called = []
+    monkeypatch.setattr(thread_mode, "_interrupt", lambda _thread: None)
+    with thread(handle, concurrency=1, timeout=SHORT) as bed:
+        (result,) = bed.run(b"x")
+    assert isinstance(result, TimedOut)
+    sys.setprofile(lambda *_: called.append(True))
+    try:
+        do_nothing(b"")
+    finally:
+        sys.setprofile(None)
+    assert called
+
+
 def in_function(thread, function):
     frame = sys._current_frames().get(thread)
     while frame is not None:
