@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from redrive_testbed import chart_crds, chart_values, clusters, demo, images, stages, standing_broker
+from redrive_testbed import ahead, chart_crds, chart_values, clusters, demo, images, stages, standing_broker
 from redrive_testbed.errors import TestbedError
 from redrive_testbed.places import Places
 from redrive_testbed.rabbitmq_release import RELEASES, TESTED
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "images", _images, "build both images; load them into the cluster that is up")
     _command(commands, "chart", _chart, "make the chart's copies of the kinds and its table of values")
     _command(commands, "demo", _demo, "show the main job to a person")
+    _command(commands, "ahead", _ahead, "make what a run of the tests will need, with what others leave of the machine")
     test = _command(commands, "test", _test, "run every check and test")
     test.add_argument("stages", nargs="*", metavar="STAGE", help=f"only these: {', '.join(stages.NAMES)}")
     return parser
@@ -106,6 +107,10 @@ def _chart(_: Places, __: argparse.Namespace) -> None:
 
 def _demo(places: Places, _: argparse.Namespace) -> None:
     demo.show(places)
+
+
+def _ahead(places: Places, _: argparse.Namespace) -> None:
+    ahead.make(places)
 
 
 def _test(places: Places, arguments: argparse.Namespace) -> int:

@@ -139,7 +139,7 @@ class Dockerless:
         require_root("a cluster without Docker")
         if not 1 <= nodes <= network.MOST_NODES:
             raise Refused(f"a cluster has 1 to {network.MOST_NODES} nodes, not {nodes}: say NODES=1")
-        built = all(programs.cached(program, self._cache) for program in _programs())
+        built = all(programs.cached(program, self._cache) for program in needed_programs())
         if not built:
             programs.require_go()
             for cache in programs.go_caches():
@@ -154,7 +154,7 @@ class Dockerless:
                 require_port("127.0.0.1", port)
 
     def _build(self) -> tuple[Path, Path]:
-        kubernetes, coredns, pause = (programs.build(program, self._cache) for program in _programs())
+        kubernetes, coredns, pause = (programs.build(program, self._cache) for program in needed_programs())
         self._folder.mkdir(parents=True, exist_ok=True)
         single_binary_archive(pause, PAUSE_IMAGE, self._pause_archive())
         return kubernetes, coredns
@@ -215,7 +215,8 @@ class Dockerless:
         return items
 
 
-def _programs() -> tuple[programs.Program, ...]:
+def needed_programs() -> tuple[programs.Program, ...]:
+    """What is built of Go modules for a cluster, the dearest first."""
     return (programs.kubernetes(), programs.COREDNS, programs.PAUSE)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from redrive_testbed.errors import CommandFailed, Refused
+from redrive_testbed.files import alone
 from redrive_testbed.places import REPOSITORY
 from redrive_testbed.say import say, step
 from redrive_testbed.shell import run, tail
@@ -79,11 +80,12 @@ def build(program: Program, cache: Path) -> Path:
     if path.exists():
         return path
     require_go()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    with step(f"building {program.name} (once; about {program.minutes_cold:g} min on 2 cores)"):
-        _go_build(program, unfinished)
-    unfinished.rename(path)
+    with alone(path.parent / "lock"):
+        if not path.exists():  # otherwise another command asked at the same time and has built it
+            unfinished = path.with_suffix(f".{os.getpid()}")
+            with step(f"building {program.name} (once; about {program.minutes_cold:g} min on 2 cores)"):
+                _go_build(program, unfinished)
+            unfinished.rename(path)
     return path
 
 

@@ -102,8 +102,8 @@ def _interrupt(thread: int) -> None:
 def _forget_interrupt() -> None:
     """Have an exception that was raised in this thread, and may not have come yet, come here, and no later.
 
-    To take it back would do for this thread. But CPython before 3.13 then waits for ever for it to come somewhere: every
-    call looks whether it does, and under a profiler or a debugger none gets any further.
+    To take it back would do for this thread. But CPython before 3.13 then waits for ever for it to come somewhere:
+    every call looks whether it does, and under a profiler or a debugger none gets any further.
     """
     try:
         # In place of one that has not come, if there is one.

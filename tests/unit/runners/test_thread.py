@@ -316,7 +316,7 @@ def test_interruption_that_comes_when_its_message_is_over_hits_no_other(monkeypa
 
 @pytest.mark.timeout(20, method="thread")
 def test_interruption_that_did_not_come_in_time_leaves_nothing_that_a_profiler_would_wait_for(monkeypatch):
-    """CPython before 3.13 can be left waiting for an exception for ever, and under a profiler calls nothing any more."""
+    """CPython before 3.13 can be left waiting for an exception for ever, and then calls nothing under a profiler."""
 
     def handle(body):
         hold(lambda: bed.runner.running()[0].interrupted)
