@@ -114,8 +114,8 @@ def test_wishes_are_told_as_what_they_ask_for():
 
 
 def test_trace_of_an_error_that_was_raised_in_the_same_line_before_says_what_this_one_says():
-    first, second = (caught(raising(ValueError(text))) for text in ("one", "two"))
-    assert trace_of(first).replace("one", "two") == trace_of(second)
+    first, second = (caught(raising(ValueError(text))) for text in ("said first", "said then"))
+    assert trace_of(first).replace("said first", "said then") == trace_of(second)
 
 
 def test_class_that_has_no_hash_is_named():
