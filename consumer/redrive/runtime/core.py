@@ -76,6 +76,7 @@ class Runtime:
             pod=pod,
             witness=witness,
             freed=self._freed,
+            silent=self._make_room,
         )
         self._hands = self._settling.hands
         self._tries = Tries(config.policy, runner, loop, self._decide)
@@ -322,9 +323,12 @@ class Runtime:
         self._isolation.end(held)
         self._isolation.look()
         if held.refusals:
-            self._gate.make_room()
+            self._make_room()
         if self._drain is not None:
             self._loop.soon(self._look_at_drain)
+
+    def _make_room(self) -> None:
+        self._gate.make_room()
 
     def _look_at_drain(self) -> None:
         if self._drain is not None:

@@ -66,7 +66,7 @@ class Gate:
             self.take(1)
 
     def make_room(self) -> None:
-        """Have others come where the broker refuses all that may: another consumer counts from none.
+        """Have others come where the broker takes nothing back of all that may: another consumer counts from none.
 
         Nothing is on its way to the one that ends, for it has all that it may have.
         """

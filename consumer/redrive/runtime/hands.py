@@ -32,8 +32,8 @@ class Hands:
 
     @property
     def kept(self) -> list[Held]:
-        """List what the broker has refused and we keep, also while it is tried again."""
-        return [held for held in self.every if held.refusals]
+        """List what the broker has refused or says nothing about, also while it is tried again."""
+        return [held for held in self.every if held.is_kept]
 
     @property
     def present(self) -> list[Held]:

@@ -39,6 +39,7 @@ class Held(Job):
     first_try_at: float | None = None
     seconds: float = 0.0
     refusals: int = 0
+    silences: int = 0  # how often the broker was found to have said nothing yet to what it was sent
     failed: Failed | None = None
     disposal: Disposal | None = None
     planned_at: datetime | None = None
@@ -54,6 +55,11 @@ class Held(Job):
     def is_ours(self) -> bool:
         """Say whether the broker has not taken it back."""
         return self.book is not None or self.is_adrift
+
+    @property
+    def is_kept(self) -> bool:
+        """Say whether it stays in our hands for nobody knows how long: the broker refuses it, or is silent about it."""
+        return self.refusals > 0 or self.silences > 1
 
     def enter(self, book: "Book[Held]", tag: int) -> None:
         self.book, self.tag = book, tag

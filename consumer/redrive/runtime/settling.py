@@ -22,6 +22,9 @@ from redrive.settle import Acknowledge, Disposal, GiveBack, Park, Return, Send, 
 BATCH = 64
 LONGEST_PENDING = 0.01  # seconds
 
+# How often it is looked whether the broker still says nothing to what it was sent: twice, and it is silent about it.
+SILENT_SECONDS = 1.0
+
 SHORTEST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 
@@ -29,7 +32,8 @@ Random = Callable[[], float]
 
 
 class Settling:
-    """What is in our hands, and how it leaves them. `freed` is called when something has."""
+    """What is in our hands, and how it leaves them. `freed` is called when something has, `silent` while the
+    broker says nothing to something that it was sent."""
 
     def __init__(
         self,
@@ -42,6 +46,7 @@ class Settling:
         pod: str,
         witness: Witness,
         freed: Callable[[Held], None],
+        silent: Callable[[], None],
     ) -> None:
         self._config = config
         self._loop = loop
@@ -51,10 +56,12 @@ class Settling:
         self._pod = pod
         self._witness = witness
         self._freed = freed
+        self._silent = silent
         self.hands = Hands()
         self._books = self.hands.books
         self._retired: set[Session] = set()
         self._flush_timer: Timer | None = None
+        self._listening: Timer | None = None
         self._pending = 0
         self._batch = self._look_at = BATCH
         self._most_left = 0  # of those that are done and not acknowledged, because others before them are not done
@@ -163,6 +170,8 @@ class Settling:
                 held.disposal = instead or disposal
                 held.stage = Stage.SENDING
                 self._sending += 1
+                if self._listening is None:
+                    self._listening = self._loop.later(SILENT_SECONDS, self._listen)
                 confirmed = partial(self._confirmed, held)
                 self._publisher.send(exchange, routing_key, held.message.body, properties, confirmed)
             case Acknowledge():
@@ -192,6 +201,16 @@ class Settling:
         else:
             held.again = self._loop.later(self._pause(held.refusals), partial(self._try_again, held))
             self._freed(held)
+
+    def _listen(self) -> None:
+        """Note to what there is no answer; what is asked for when it is refused, is asked for then too."""
+        self._listening = None
+        unanswered = [held for held in self.hands.every if held.stage is Stage.SENDING]
+        for held in unanswered:
+            held.silences += 1
+        if unanswered:
+            self._listening = self._loop.later(SILENT_SECONDS, self._listen)
+            self._silent()
 
     def _give_up(self, held: Held, refusal: Refusal) -> None:
         """Leave to its queue what the broker will never take from us: as a dead letter, unless it never ran."""

@@ -125,6 +125,15 @@ class Stage:
 
         self.publisher.send = send
 
+    def silence(self, *exchanges):
+        """Have the broker say nothing to what is sent to these exchanges, as a queue without quorum has it do."""
+
+        def send(to, *rest):
+            if to not in exchanges:
+                MemoryPublisher.send(self.publisher, to, *rest)
+
+        self.publisher.send = send
+
     def accept(self):
         """Have the broker take everything again."""
         self.vhost.refusing = None

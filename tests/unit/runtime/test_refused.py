@@ -1,4 +1,4 @@
-"""What the broker refuses stays in a worker's hands, and is in nobody's way."""
+"""What the broker refuses, or says nothing about, stays in a worker's hands, and is in nobody's way."""
 
 import pytest
 from samples import worker_config
@@ -110,6 +110,73 @@ def test_worker_that_stops_takes_nothing_more_because_of_a_refused_message(stage
     stage.loop.advance(60)
     assert stage.exit_codes == [0]
     assert [name for name, *_ in stage.runner.began] == ["first", "bad"]
+
+
+# Silence.
+
+
+def work_off(stage, seconds):
+    """Have every handler succeed at once for some seconds, and say which messages ran."""
+    for _ in range(seconds):
+        stage.succeed()
+        stage.loop.advance(1)
+    return [name for name, *_ in stage.runner.began]
+
+
+@pytest.mark.parametrize("odd", [1, 2, 5])
+def test_messages_that_come_back_to_a_new_worker_in_an_alarm_keep_nobody_away(odd):
+    stage = Stage(worker_config(concurrency=8))
+    stage.publisher.connected = False
+    stage.publish(*(f"odd {number}" for number in range(odd)), redelivered=True)
+    stage.publish(*names(30))
+    assert work_off(stage, 30) == names(30)
+    stage.publisher.connect()
+    stage.loop.advance(1)
+    assert len(stage.unacked) <= 1  # those that came back went round, and now run one by one
+
+
+def test_dead_letter_queue_that_says_nothing_does_not_keep_a_new_worker_from_its_messages():
+    stage = Stage(worker_config(concurrency=8))
+    stage.silence("redrive.dead")
+    stage.publish("old", redrive_expires_at="2025-01-01T00:00:00.000Z")
+    stage.publish(*names(30))
+    assert work_off(stage, 30) == names(30)
+    assert stage.unacked == ["old"]
+
+
+def test_failures_that_wait_in_an_alarm_do_not_keep_away_the_next_of_a_worker_that_takes_one_at_a_time(stage):
+    stage.accept()
+    stage.publisher.connected = False
+    stage.publish("bad", "good")
+    stage.fail("bad")
+    assert stage.runner.running_ids() == []
+    stage.loop.advance(3)
+    assert stage.runner.running_ids() == ["good"]
+
+
+def test_answer_that_takes_no_longer_than_usual_changes_nothing(stage):
+    stage.accept()
+    stage.publisher.connected = False
+    stage.publish("bad", "good")
+    stage.fail("bad")
+    stage.loop.advance(0.9)
+    assert stage.unacked == ["bad"]
+
+
+def test_worker_whose_hands_are_full_of_what_waits_takes_no_more_and_settles_it_when_the_alarm_ends():
+    stage = Stage(worker_config(concurrency=4))
+    stage.publisher.connected = False
+    stage.publish(*names(3 * MOST_KEPT))
+    for _ in range(300):
+        stage.fail()
+        stage.loop.advance(1)
+    held = len(stage.unacked)
+    assert MOST_KEPT <= held < MOST_KEPT + stage.runtime._gate.prefetch
+    assert len(stage.runner.began) == held
+    stage.publisher.connect()
+    stage.loop.advance(1)
+    stage.succeed()
+    assert "m0" not in stage.unacked
 
 
 # Suspects.
