@@ -1,9 +1,13 @@
 """Pausing and resuming on a real broker: in any order, nothing is lost, doubled, or made to look like a suspect."""
 
 import random
+import time
 
 import pytest
 from integration.turning import WORK, Taker, Turning, fill
+
+from redrive.amqp import session as sessions
+from redrive.amqp.session import Phase
 
 
 @pytest.fixture
@@ -84,6 +88,37 @@ def test_more_is_taken_at_once_when_there_is_more_and_nothing_looks_redelivered_
     assert len(taker.deliveries) == count + 50 + most
     assert taker.redelivered == []
     assert len(before) < 20, "it went over, over and over"
+
+
+def test_more_is_taken_at_once_where_all_came_that_may_before_the_broker_had_said_what_there_is(
+    turning, amqp, monkeypatch
+):
+    """Nothing more comes to a consumer that has all, so nothing would have it ask again."""
+    monkeypatch.setattr(sessions, "look_for", lambda *_: None)
+    taker = Taker(keeping=True)
+    consumer = turning.consumer(taker, prefetch=1)
+    turning.until(lambda: taker.sessions)
+    consumer.resume(prefetch=5)
+    fill(amqp, 4)
+    turning.until(lambda: len(taker.deliveries) == 4, within=20)
+    assert taker.redelivered == []
+
+
+def test_answer_that_comes_when_nobody_waits_for_it_any_more_ends_no_later_consumer(turning, amqp, monkeypatch):
+    answers = []
+    monkeypatch.setattr(sessions, "look_for", lambda _connection, _queue, answered: answers.append(answered))
+    taker = Taker(keeping=True)
+    consumer = turning.consumer(taker, prefetch=5)
+    turning.until(lambda: taker.sessions)
+    [session] = taker.sessions
+    consumer.resume(prefetch=10)
+    turning.until(lambda: session.phase is Phase.TAKING)
+    consumer.pause(lambda: None)
+    held, late = session.hold, answers[0]
+    late(0)
+    looked_at = time.monotonic() + 0.3
+    turning.until(lambda: time.monotonic() > looked_at)
+    assert (session.phase, session.hold) == (Phase.ENDING, held)
 
 
 class Wary(Taker):

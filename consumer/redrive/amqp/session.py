@@ -185,7 +185,7 @@ class ChannelSession:
         self._may_stay, self._again_at = may_stay, None
         self._put_off = []
         self._patience = self._loop.later(PATIENCE_SECONDS, self._give_up)
-        self._look()
+        self._look(self._put_off)
 
     def is_quiet(self) -> bool:
         """Say whether nothing can come from it."""
@@ -195,25 +195,32 @@ class ChannelSession:
     def _is_full(self) -> bool:
         return len(self._unacked) >= self.prefetch
 
-    def _look(self) -> None:
-        """Cancel once nothing is on its way to us; what is published in this very moment may be."""
+    def _look(self, ending: object) -> None:
+        """Cancel once nothing is on its way to us; what is published in this very moment may be.
+
+        An answer may come when this ending is over, and be of no use to another.
+        """
 
         def answered(ready: int | None) -> None:
+            if ending is not self._put_off:
+                return
             if self._is_full:
                 self._cancel()
             elif ready:
-                self._loop.later(LOOK_SECONDS, self._look)
+                self._loop.later(LOOK_SECONDS, partial(self._look, ending))
             else:
                 self._give_up()
 
+        if ending is not self._put_off:
+            return
         if self._is_full:
             self._cancel()
         elif self._patience is not None:
             look_for(self._connection, self._queue, answered)
 
     def _give_up(self) -> None:
-        """Wait no longer for the prefetch to be full."""
-        if self._may_stay:
+        """Wait no longer for the prefetch to be full. If it is, nothing would come that had us ask again."""
+        if self._may_stay and not self._is_full:
             self._stay()
         else:
             self._cancel()
