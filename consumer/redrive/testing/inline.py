@@ -130,7 +130,8 @@ class _Awaiting(Awaiting):
         return _beside_any_loop(lambda: Awaiting.run(self, awaitable, context))
 
     def close(self) -> None:
-        _beside_any_loop(lambda: Awaiting.close(self))
+        if self._runner is not None:
+            _beside_any_loop(lambda: Awaiting.close(self))
 
 
 def _beside_any_loop(call: Callable[[], T]) -> T:
@@ -138,9 +139,9 @@ def _beside_any_loop(call: Callable[[], T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return call()
-    # No executor: they share a lock, and the collector may call this while somebody has it.
+    # No executor, and a daemon: the others share a lock, and the collector may call this while somebody has it.
     answer: Future[T] = Future()
-    thread = Thread(target=_answer, args=(answer, call))
+    thread = Thread(target=_answer, args=(answer, call), daemon=True)
     thread.start()
     thread.join()
     return answer.result()

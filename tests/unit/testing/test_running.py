@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures.thread
 import gc
+import threading
 from datetime import timedelta
 
 import pydantic
@@ -214,6 +215,18 @@ async def test_async_handler_is_awaited_and_its_loop_closed_while_somebody_is_in
         broker = InMemoryBroker(fail_twice)
         broker.publish({})
         assert [run.outcome for run in broker.run_until_idle()] == ["retry", "retry", "done"]
+        del broker
+        gc.collect()
+
+
+@pytest.mark.asyncio
+@pytest.mark.timeout(20, method="thread")
+async def test_loop_is_closed_while_a_thread_is_being_joined():
+    """That holds a lock which all threads share but daemons, and the collector may come in that moment."""
+    broker = InMemoryBroker(fail_twice)
+    broker.publish({})
+    broker.run_until_idle()
+    with threading._shutdown_locks_lock:
         del broker
         gc.collect()
 
