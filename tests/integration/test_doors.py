@@ -57,6 +57,13 @@ def test_full_queue_does_not_accept(amqp):
             amqp.publish("", "orders", b"m", Properties())
 
 
+def test_broker_that_is_short_of_memory_is_told_as_that_and_no_queue_is_blamed(broker, vhost):
+    with broker.memory_alarm(), Amqp([parse_amqp_url(vhost.amqp_url)]) as amqp:
+        amqp.declare(Queue("orders", QUORUM))
+        with pytest.raises(Unreachable, match="short of memory"):
+            amqp.publish("", "orders", b"x", Properties(), within=2)
+
+
 def test_deleted_queue_ends_consuming_with_an_error(amqp, vhost):
     amqp.declare(Queue("orders", QUORUM))
     consuming = amqp.consume("orders", prefetch=1, patience=0.1)

@@ -36,7 +36,7 @@ from redrive.endpoints import Endpoint
 from redrive.properties import Properties
 from redrive.refusal import Refusal
 
-# Longer than BLOCKED_SECONDS: who is only blocked is told so.
+# Longer than BLOCKED_SECONDS, so that a broker that is short of something has its time to end that.
 ANSWER_SECONDS = 90
 
 # The usual channel for deliveries.
@@ -285,7 +285,7 @@ class Amqp:
             yield  # what is tried now fails at once
             return
         inner = self._connection._impl
-        timer = inner._adapter_call_later(seconds, partial(inner._terminate_stream, _NoAnswerError(seconds)))
+        timer = inner._adapter_call_later(seconds, partial(_leave, inner, seconds))
         try:
             yield
         finally:
@@ -323,6 +323,12 @@ class Amqp:
             raise errors.BrokerError(f"{doing}: something in it cannot be encoded ({type(error).__name__})") from error
         except foreign.AMQPError as error:
             raise errors.BrokerError(f"{doing}: {type(error).__name__}") from error
+
+
+def _leave(inner: Any, seconds: float) -> None:  # noqa: ANN401 - the library's own type
+    """End a connection that gives no answer; one that is blocked gives none to anybody, whatever the queue."""
+    is_blocked = inner._blocked_conn_timer is not None
+    inner._terminate_stream(foreign.ConnectionBlockedTimeout() if is_blocked else _NoAnswerError(seconds))
 
 
 def _cancelled(queue: str) -> errors.Unreachable:
