@@ -24,9 +24,11 @@ from bench.worker_peers import PEERS, Peer
 from bench.worker_settings import REDRIVE_QUEUES, Queues
 from redrive.spec import PythonMode
 
-# As people set it; and as many as batches of acknowledgements need in order not to run dry.
+# As people set it; as many as batches of acknowledgements need in order not to run dry; and where messages fail, as
+# many as Redrive takes, for which 500 made a retry a tenth dearer to worker and broker together.
 BLOCKING_PREFETCH = 100
 SELECT_PREFETCH = 500
+SELECT_RETRY_PREFETCH = 200
 
 COMMAND, HTTP = "command", "http"
 PROGRAM = Path(__file__).with_name("worker_program.py")
@@ -47,6 +49,7 @@ class Contender:
     module: str = "redrive.worker"
     retry_module: str | None = "redrive.worker"
     options: tuple[str, ...] = ()
+    retry_options: tuple[str, ...] = ()
     runner: PythonMode | str = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
     one_in: int = 1  # so many messages are asked of it: a program takes a while to start
@@ -76,7 +79,8 @@ class Contender:
     def command(self, config: Path, broker: Path, *, retry_key: str, under: tuple[str, ...] = ()) -> list[str]:
         """Build the command; with a `retry_key` failed messages are to go there. `under` is a module that runs it."""
         module = self.retry_module if retry_key else self.module
-        extra = self.options if self.ours else (*self.options, "--retry-key", retry_key)
+        chosen = self.retry_options if retry_key else self.options
+        extra = chosen if self.ours else (*chosen, "--retry-key", retry_key)
         words = (*under, module, "--config", config, "--broker", broker, *extra)
         return [sys.executable, "-m", *map(str, words)]
 
@@ -109,7 +113,8 @@ SCRIPTED: dict[str, Contender] = {
         ),
         Contender(
             "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
-            ours=False, at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH}",
+            ("--prefetch", str(SELECT_RETRY_PREFETCH)), ours=False,
+            at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH} ({SELECT_RETRY_PREFETCH} with retries)",
         ),
         Contender("thread", runner=PythonMode.THREAD),
         Contender("async", runner=PythonMode.ASYNC),

@@ -29,8 +29,8 @@ def test_whoever_is_not_told_a_concurrency_says_what_it_runs_at_once(name):
 
 def test_concurrency_is_told_of_those_only_that_were_told():
     assert describe_concurrency(["select", "thread", "celery", "dramatiq"], 4) == (
-        "Concurrency 4 is what `thread` and `celery` are told; `select` runs one at a time, with a prefetch of 500; "
-        "`dramatiq` runs 8 threads."
+        "Concurrency 4 is what `thread` and `celery` are told; `select` runs one at a time, with a prefetch of 500 "
+        "(200 with retries); `dramatiq` runs 8 threads."
     )
 
 
