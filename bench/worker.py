@@ -16,6 +16,7 @@ with another contender, so that a machine that is slow for a while is slow for a
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from bench import worker_report as report
@@ -50,7 +51,7 @@ from bench.worker_sleepers import Load as SleepersLoad
 from bench.worker_sleepers import measure_sleepers
 from bench.worker_success import Load as SuccessLoad
 from bench.worker_success import measure_success, plan_success
-from bench.worker_sweep import loads_of, plan_sweep
+from bench.worker_sweep import WORK_SECONDS, plan_sweep
 from redrive_testbed.errors import Refused
 from redrive_testbed.say import say
 
@@ -152,16 +153,19 @@ def _try(
 
 def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
     loads = plan_sweep(
-        options.messages // contender.one_in,
+        contender,
+        seconds=options.sweep_seconds,
         usual=options.concurrency,
         handlers=options.handler_ms,
         bodies=options.bodies,
         concurrencies=options.concurrencies,
     )
-    for load in loads_of(contender, loads):
+    used = replace(bed, fresh=False)  # by the load before: what the broker counts is of all of them
+    for load in loads:
         what = f"{load.handler_ms} ms, {load.body_bytes:,} bytes, concurrency {load.concurrency}, {contender.name}"
         with noting_failure(run.skipped, what):
-            run.sweep.append(measure_success(bed, contender, load, round_=round_))
+            bed.empty()  # of what a worker that was killed had not acknowledged
+            run.sweep.append(measure_success(used, contender, load, round_=round_))
 
 
 def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
@@ -219,7 +223,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 _QUICK: dict[str, object] = {
     "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
     "crash_sleepers": 100, "counts": [100, 300], "repeats": 1, "handler_ms": [0, 1], "bodies": [1024, 65_536],
-    "concurrencies": [1, 4], "idle_seconds": 1.0,
+    "concurrencies": [1, 4], "idle_seconds": 1.0, "sweep_seconds": 0.02,
 }  # fmt: skip
 
 
@@ -239,6 +243,7 @@ def _add_sleepers(group: argparse._ArgumentGroup) -> None:
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--handler-ms", type=numbers, default=[0, 1, 10], metavar="N,N")
     group.add_argument("--bodies", type=numbers, default=[1024, 16_384, 131_072, 1_048_576], metavar="N,N")
+    group.add_argument("--sweep-seconds", type=float, default=WORK_SECONDS, help="of work in each trial of the sweep")
     group.add_argument("--counts", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000], metavar="N,N")
     group.add_argument("--repeats", type=int, default=MOST_REPEATS, help="of few messages, at most")
     group.add_argument("--concurrencies", type=numbers, default=[1, 4, 16, 64], metavar="N,N")

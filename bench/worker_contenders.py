@@ -54,6 +54,8 @@ class Contender:
     ours: bool = True
     one_in: int = 1  # so many messages are asked of it: a program takes a while to start
     at_once: str = ""  # what runs at the same time in one that cannot be told how many
+    lanes: int = 1  # and how many that are
+    per_second: int = 25_000  # messages that take no time, roughly: so that each can be given work for so many seconds
 
     @property
     def queues(self) -> Queues:
@@ -71,6 +73,9 @@ class Contender:
     def concurrent(self) -> bool:
         """Say whether it can be told to run more at once."""
         return self.ours
+
+    def runs_at_once(self, told: int) -> int:
+        return told if self.concurrent else self.lanes
 
     def write(self, number: int, *, failures: int, size: int) -> tuple[bytes, pika.BasicProperties]:
         body = write_body(number, failures=failures, size=size)
@@ -109,18 +114,19 @@ SCRIPTED: dict[str, Contender] = {
     for contender in (
         Contender(
             "blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False,
-            at_once=f"one at a time, with a prefetch of {BLOCKING_PREFETCH}",
+            at_once=f"one at a time, with a prefetch of {BLOCKING_PREFETCH}", per_second=13_000,
         ),
         Contender(
             "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
             ("--prefetch", str(SELECT_RETRY_PREFETCH)), ours=False,
             at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH} ({SELECT_RETRY_PREFETCH} with retries)",
+            per_second=40_000,
         ),
         Contender("thread", runner=PythonMode.THREAD),
         Contender("async", runner=PythonMode.ASYNC),
         Contender("process", runner=PythonMode.PROCESS),
-        Contender("command", runner=COMMAND, one_in=10),
-        Contender("http", runner=HTTP),
+        Contender("command", runner=COMMAND, one_in=10, per_second=50),
+        Contender("http", runner=HTTP, per_second=2_000),
     )
 }  # fmt: skip
 
