@@ -46,7 +46,7 @@ from bench.worker_idle import measure_idle
 from bench.worker_peers import LOCK, Peer, are_installed, list_versions
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
-from bench.worker_retry import measure_retry, plan_retry
+from bench.worker_retry import measure_retry, pace_of, plan_retry
 from bench.worker_sleepers import Load as SleepersLoad
 from bench.worker_sleepers import measure_sleepers
 from bench.worker_success import Load as SuccessLoad
@@ -178,7 +178,8 @@ def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options:
 
 def _retry_load(options: argparse.Namespace, contender: Contender | Peer) -> RetryLoad:
     most = options.peer_retries if isinstance(contender, Peer) else options.messages // contender.one_in
-    return RetryLoad(min(options.messages, most), options.concurrency, options.pace, options.paced_seconds)
+    pace = pace_of(contender, options.pace)
+    return RetryLoad(min(options.messages, most), options.concurrency, pace, options.paced_seconds)
 
 
 def _sleepers_load(options: argparse.Namespace) -> SleepersLoad:

@@ -10,8 +10,9 @@
 What a team would pick instead stands in `worker_peers`.
 """
 
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class Contender:
     runner: PythonMode | str = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
     one_in: int = 1  # so many messages are asked of it: a program takes a while to start
+    most_calls: float = math.inf  # a second, that leave it time between them: where there is none, nothing is on time
     at_once: str = ""  # what runs at the same time in one that cannot be told how many
     lanes: int = 1  # and how many that are
     per_second: int = 25_000  # messages that take no time, roughly: so that each can be given work for so many seconds
@@ -125,7 +127,7 @@ SCRIPTED: dict[str, Contender] = {
         Contender("thread", runner=PythonMode.THREAD),
         Contender("async", runner=PythonMode.ASYNC),
         Contender("process", runner=PythonMode.PROCESS),
-        Contender("command", runner=COMMAND, one_in=10, per_second=50),
+        Contender("command", runner=COMMAND, one_in=10, most_calls=10, per_second=50),
         Contender("http", runner=HTTP, per_second=2_000),
     )
 }  # fmt: skip
@@ -138,15 +140,15 @@ def describe_concurrency(names: Iterable[str], told: int | None = None) -> str:
     named = list(names)
     heard = [name for name in named if CONTENDERS[name].concurrent]
     many = "as it stands there" if told is None else str(told)
-    parts = [f"Concurrency {many} is what {_and(heard)} {'is' if len(heard) == 1 else 'are'} told"] if heard else []
+    parts = [f"Concurrency {many} is what {name_all(heard)} {'is' if len(heard) == 1 else 'are'} told"] if heard else []
     kinds: dict[str, list[str]] = {}
     for name in named:
         if name not in heard:
             kinds.setdefault(CONTENDERS[name].at_once, []).append(name)
-    parts += [f"{_and(alike)} {'runs' if len(alike) == 1 else 'run'} {kind}" for kind, alike in kinds.items()]
+    parts += [f"{name_all(alike)} {'runs' if len(alike) == 1 else 'run'} {kind}" for kind, alike in kinds.items()]
     return f"{'; '.join(parts)}."
 
 
-def _and(names: Sequence[str]) -> str:
+def name_all(names: Iterable[str]) -> str:
     *others, last = (f"`{name}`" for name in names)
     return f"{', '.join(others)} and {last}" if others else last

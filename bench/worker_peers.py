@@ -9,6 +9,7 @@
 - `taskiq`: asyncio, with taskiq-aio-pika; its smart retries wait in a delay queue.
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ class Peer:
     retries = True
     serves = False
     one_in = 1
+    most_calls = math.inf
 
     def runs_at_once(self, told: int) -> int:
         return told if self.concurrent else self.lanes

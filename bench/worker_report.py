@@ -12,6 +12,7 @@ from bench.worker_contenders import (
     SUCCESS_GOALS,
     SUCCESS_MEASURE,
     describe_concurrency,
+    name_all,
 )
 from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
 from bench.worker_growth_plot import list_growth
@@ -90,18 +91,28 @@ def _retry(rows: Sequence[Retry]) -> Iterable[str]:
     for (version,), group in grouped(rows, lambda row: (row.version,)):
         measure = [row for row in group if row.contender == RETRY_MEASURE]
         cells = [_retry_cells(cell, measure) for _, cell in grouped(group, lambda row: (row.contender,))]
-        first, earliest = group[0], min(row.earliest for row in group)
+        earliest = min(row.earliest for row in group)
         yield (
             f"#### RabbitMQ {version}, every message fails once and is back after 1 s\n\n{table(RETRY_HEAD, cells)}\n\n"
-            f"{_counts(group)} messages of 1 KB. {_concurrency(group)} Lateness at "
-            f"{first.offered_per_second:,.0f} messages a second offered; the earliest of all came {earliest:+.1f} ms "
-            f"from its due time. {_others(group)}"
+            f"{_counts(group)} messages of 1 KB. {_concurrency(group)} Lateness at {_paces(group)}; the "
+            f"earliest of all came {earliest:+.1f} ms from its due time. {_others(group)}"
         )
 
 
 def _counts(rows: Iterable[Retry]) -> str:
     """Say how many there were; peers may have had fewer."""
     return " or ".join(f"{count:,}" for count in sorted({row.messages for row in rows}, reverse=True))
+
+
+def _paces(rows: Iterable[Retry]) -> str:
+    """Say what was offered; who starts a program for each message is offered less, and is named."""
+    names: dict[float, list[str]] = {}
+    for row in rows:
+        names.setdefault(row.offered_per_second, []).append(row.contender)
+    usual, *fewer = sorted(names, reverse=True)
+    said = [f"{usual:,.0f} messages a second offered"]
+    said += [f"{pace:,.0f} to {name_all(dict.fromkeys(names[pace]))}" for pace in fewer]
+    return ", ".join(said)
 
 
 def _retry_cells(cell: Sequence[Retry], measure: Sequence[Retry]) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from bench.worker_contenders import CONTENDERS, describe_concurrency
-from bench.worker_figures import Run, Success
+from bench.worker_figures import Retry, Run, Success
 from bench.worker_report import render
 from bench.worker_sweep_report import show_sweep
 
@@ -65,3 +65,11 @@ def test_sweep_of_larger_bodies_shows_everybody_in_its_only_row():
 def test_contender_that_was_not_measured_has_no_figure_in_the_sweep():
     (text,) = show_sweep([row("thread", 100, 1), row("thread", 400, 4), row("process", 90, 4)])
     assert [line[-1] for line in lines_of(text)[1]] == ["–", "90 (–)"]
+
+
+def test_table_of_retries_says_who_was_offered_fewer_messages_a_second():
+    values = {field.name: 0 for field in fields(Retry)} | {"version": "4.3.6", "concurrency": 4}
+    paces = (("select", 50.0), ("thread", 50.0), ("command", 5.0))
+    rows = [Retry(**values | {"contender": name, "offered_per_second": pace}) for name, pace in paces]
+    assert "Lateness at 50 messages a second offered, 5 to `command`;" in render(Run({}, retry=rows))
+    assert "Lateness at 50 messages a second offered;" in render(Run({}, retry=rows[:2]))
