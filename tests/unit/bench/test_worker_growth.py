@@ -3,8 +3,9 @@
 from matplotlib.text import Text
 
 from bench.plot import make_figure
+from bench.usage import Usage
 from bench.worker_figures import Growth
-from bench.worker_growth import Load, plan_growth
+from bench.worker_growth import Load, Once, plan_growth, sum_up
 from bench.worker_growth_plot import curve_rows, draw, list_growth, plan_panels
 
 
@@ -24,6 +25,21 @@ def test_what_both_lists_have_is_measured_once():
 
 def test_few_messages_are_repeated_and_many_are_not():
     assert [Load(count, 4).repeats for count in (1000, 10_000, 20_000, 1_000_000)] == [10, 2, 1, 1]
+
+
+def test_repeats_are_one_window_because_each_is_but_a_few_ticks_long():
+    # Of 40 ms with two cores at work; the tick of the machine came a little later than those of the others, or before.
+    windows = [Usage(0.04, 0.03, 0.04, 0.0, machine) for machine in (0.09, 0.05, 0.09, 0.05)]
+    found = [Once(used, 900, 0) for used in windows]
+    row = sum_up(found, Load(1000, 4), version="4.3.6", contender="thread", round_=0)
+    assert max(used.others_busy for used in windows) > 0.3
+    assert round(row.others_busy, 6) == 0
+    assert (round(row.worker_cpu, 3), round(row.broker_cpu, 3)) == (44.444, 33.333)
+
+
+def test_message_that_any_repeat_lost_is_lost():
+    found = [Once(Usage(1, 1, 1, 1, 3), 900, lost) for lost in (0, 2, 1)]
+    assert sum_up(found, Load(1000, 4), version="4.3.6", contender="thread", round_=0).lost == 3
 
 
 def test_curve_has_the_rows_that_differ_by_nothing_else():
