@@ -71,8 +71,12 @@ def report_runs(
     load: Callable[[Path], R],
     measure: Callable[[argparse.Namespace], R],
     render: Callable[[R], str],
+    illustrate: Callable[[Sequence[R], Path], str] = lambda _runs, _page: "",
 ) -> int:
-    """Measure, or read earlier runs; show what was found, and give the exit code: 1 if a message was lost."""
+    """Measure, or read earlier runs; show what was found, and give the exit code: 1 if a message was lost.
+
+    A page gets the picture that `illustrate` draws beside it, once, from all the runs together.
+    """
     page = page_of(options)
     try:
         if page:
@@ -84,7 +88,8 @@ def report_runs(
     text = "\n".join(map(render, runs))
     print(text)
     if page:
-        section.replace(page, text)
+        picture = illustrate(runs, page)
+        section.replace(page, f"{picture}\n\n{text}" if picture else text)
     elif options.markdown:
         say(f"a quick run leaves {options.markdown} alone: its figures mean nothing")
     return 1 if any(run.lost() for run in runs) else 0

@@ -26,7 +26,6 @@ from bench.command import (
     noting_failure,
     numbers,
     open_parser,
-    page_of,
     parse_options,
     report_runs,
     words,
@@ -53,17 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     # Told to end, it ends as it would by itself: thousands of objects must not stay behind in somebody's cluster.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return report_runs(
+        options, report.SECTION, load=Run.load, measure=measure, render=report.render, illustrate=illustrate
+    )
 
-    # The picture lies beside the page that shows it, and is of the last run on it.
-    page = page_of(options)
-    picture = page.with_name(PICTURE) if page else None
 
-    def render(run: Run) -> str:
-        if picture and run.sizes:
-            draw(run.sizes, picture)
-        return report.render(run, picture=picture)
-
-    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
+def illustrate(runs: Sequence[Run], page: Path) -> str:
+    """Draw what all the runs have measured beside the page; each of them alone may be of one release only."""
+    sizes = [size for run in runs for size in run.sizes]
+    if not sizes:
+        return ""
+    draw(sizes, page.with_name(PICTURE))
+    return f"![What the operator costs for each consumer]({PICTURE})"
 
 
 def measure(options: argparse.Namespace) -> Run:

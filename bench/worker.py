@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from bench import worker_report as report
 from bench.brokers import open_brokers
@@ -27,7 +28,6 @@ from bench.command import (
     noting_failure,
     numbers,
     open_parser,
-    page_of,
     parse_options,
     report_runs,
     words,
@@ -66,16 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     if options.profile:
         return _profile(options)
-    # The picture lies beside the page that shows it, and is of the last run on it.
-    page = page_of(options)
-    picture = page.with_name(PICTURE) if page else None
+    return report_runs(
+        options, report.SECTION, load=Run.load, measure=measure, render=report.render, illustrate=illustrate
+    )
 
-    def render(run: Run) -> str:
-        if picture and run.growth:
-            draw(run.growth, picture)
-        return report.render(run, picture=picture)
 
-    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
+def illustrate(runs: Sequence[Run], page: Path) -> str:
+    """Draw what all the runs have measured beside the page; each of them alone may be of one release only."""
+    rows = [row for run in runs for row in run.growth]
+    if not rows:
+        return ""
+    draw(rows, page.with_name(PICTURE))
+    return f"![What a message costs the worker]({PICTURE})"
 
 
 def _profile(options: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """A run of the worker's bench as tables for people: medians over the rounds, ratios to the measure, and the goals."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from bench.measure import median
 from bench.run_facts import introduce
@@ -38,8 +37,8 @@ CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "atte
 GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU µs", "broker CPU µs")
 
 
-def render(run: Run, picture: Path | None = None) -> str:
-    """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
+def render(run: Run) -> str:
+    """Write the whole report in Markdown."""
     parts = [
         introduce(run.facts),
         warn_of_others(run.others_busy(), "Messages a second and lateness"),
@@ -50,7 +49,7 @@ def render(run: Run, picture: Path | None = None) -> str:
         _crash(run.crash),
         *show_idle(run.idle),
         *show_sweep(run.sweep),
-        _growth(run.growth, picture),
+        _growth(run.growth),
         list_skipped(run.skipped),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -180,7 +179,7 @@ def _crash(rows: Sequence[Crash]) -> str:
     return f"#### A worker killed while its messages sleep\n\n{table(CRASH_HEAD, cells)}\n\n{_others(rows)}"
 
 
-def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
+def _growth(rows: Sequence[Growth]) -> str:
     if not rows:
         return ""
     ordered = sorted(rows, key=lambda row: (row.messages, row.concurrency))
@@ -195,10 +194,9 @@ def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
         ]
         for _, cell in grouped(ordered, lambda row: (row.version, row.contender, row.messages, row.concurrency))
     ]
-    shown = f"\n\n![What a message costs the worker]({picture.name})" if picture else ""
     return (
         f"#### What a message costs as there are more\n\n{table(GROWTH_HEAD, cells)}\n\n{list_growth(rows)}\n\n"
-        f"{_others(rows)}{shown}"
+        f"{_others(rows)}"
     )
 
 

@@ -1,10 +1,13 @@
 """Tables of the operator's bench: releases are never mixed, several bursts are one row, KEDA's waits are added up."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench import fleet
 from bench.fleet_figures import Burst, FirstMessage, Restart, Run, Size, Start, Steady
 from bench.fleet_latency_report import show_bursts, show_first_messages
+from bench.fleet_plot import plan_panels
 from bench.fleet_report import render
 from bench.keda import documented_waits, plan_steps
 
@@ -87,6 +90,17 @@ def test_waits_of_keda_stand_beside_as_documented_and_not_as_measured():
 def test_pods_come_four_or_as_many_again_at_a_time(wanted, steps, average, most):
     waits = documented_waits(wanted)
     assert (plan_steps(wanted), waits.average, waits.most) == (steps, average, most)
+
+
+def test_picture_has_a_line_for_each_release_whichever_run_measured_it():
+    sizes = [size("3.10.8", 10, 50.0), size("4.3.6", 10, 60.0), size("4.3.6", 1000, 200.0), size("4.3.6", 10, 60.0)]
+    *_, memory = plan_panels([*sizes, replace(size("4.3.6", 1000, 400.0), spread=20)])
+    assert memory.places == [10, 1000]
+    assert {name: str(values) for name, values in memory.lines.items()} == {
+        "RabbitMQ 3.10.8": "[50.0, nan]",
+        "RabbitMQ 4.3.6": "[60.0, 200.0]",
+        "RabbitMQ 4.3.6, in many vhosts": "[nan, 400.0]",
+    }
 
 
 def test_one_burst_is_timed_unless_more_are_asked_for():

@@ -1,12 +1,17 @@
 """Growth of the worker's cost: which loads are measured, and which of them are a curve."""
 
+import json
+from dataclasses import asdict, replace
+
 from matplotlib.text import Text
 
+from bench import worker
 from bench.plot import make_figure
 from bench.usage import Usage
-from bench.worker_figures import Growth
+from bench.worker_figures import Growth, Run
 from bench.worker_growth import Load, Once, plan_growth, sum_up
 from bench.worker_growth_plot import curve_rows, draw, list_growth, plan_panels
+from bench.worker_report import SECTION
 
 
 def row(messages, concurrency, cost=10.0, contender="thread"):
@@ -57,6 +62,19 @@ def test_picture_names_every_contender_place_and_release():
 def test_picture_is_a_png(tmp_path):
     draw([row(1000, 4), row(10_000, 4)], tmp_path / "growth.png")
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_page_of_several_runs_shows_one_picture_with_the_releases_of_all(tmp_path):
+    page, files = tmp_path / "page.md", [tmp_path / "3.10.json", tmp_path / "4.json"]
+    page.write_text(f"{SECTION.begin}\n{SECTION.end}\n")
+    versions = ("3.10.8", "4.3.6")
+    growths = [[replace(row(count, 4), version=version) for count in (1000, 10_000)] for version in versions]
+    for file, growth in zip(files, growths, strict=True):
+        file.write_text(json.dumps(asdict(Run({}, growth=growth))))
+    assert worker.main(["--from", *map(str, files), "--markdown", str(page)]) == 0
+    assert page.read_text().count("worker-growth.png") == 1
+    draw([*growths[0], *growths[1]], tmp_path / "both.png")
+    assert (tmp_path / "worker-growth.png").read_bytes() == (tmp_path / "both.png").read_bytes()
 
 
 def test_same_figures_make_the_same_picture(tmp_path):
