@@ -1,6 +1,6 @@
 """Redrive's worker beside others: messages a second, what each costs, what sleepers cost, what a crash destroys.
 
-    uv run python -m bench.worker                      all but sweep and growth, hours with all the peers
+    uv run python -m bench.worker                      everything, hours with all the peers
     uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
     uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
     uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
@@ -57,7 +57,6 @@ from redrive_testbed.say import say
 
 PICTURE = "worker-growth.png"
 PARTS = ("success", "retry", "sleepers", "crash", "idle", "sweep", "growth")
-USUAL_PARTS = ("success", "retry", "sleepers", "crash", "idle")
 NEEDS_RETRIES = ("retry", "sleepers", "crash")
 SAME_WHATEVER_RUNS = ("sleepers", "crash", "idle", "growth")
 
@@ -210,7 +209,7 @@ def show_profile(options: argparse.Namespace) -> str:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = open_parser("bench.worker", __doc__)
-    parser.add_argument("--parts", type=words(*PARTS), default=list(USUAL_PARTS), metavar=",".join(PARTS))
+    parser.add_argument("--parts", type=words(*PARTS), default=list(PARTS), metavar=",".join(PARTS))
     parser.add_argument("--contenders", type=words(*CONTENDERS), default=list(CONTENDERS), metavar=",".join(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=20_000, help="that wait in the queue when the worker starts")
