@@ -5,7 +5,7 @@ import json
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -57,8 +57,10 @@ class Run(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     facts: dict[str, str]
+    skipped: list[str]
 
-    def lost(self) -> int: ...
+    def lost(self) -> int:
+        """Count what Redrive lost; what others lose is a finding, and told with the tables."""
 
 
 R = TypeVar("R", bound=Run)
@@ -73,7 +75,9 @@ def report_runs(
     render: Callable[[R], str],
     illustrate: Callable[[Sequence[R], Path], str] = lambda _runs, _page: "",
 ) -> int:
-    """Measure, or read earlier runs; show what was found, and give the exit code: 1 if a message was lost.
+    """Measure, or read earlier runs; show what was found, and give the exit code.
+
+    That is 1 if Redrive lost a message or something was not measured: who reads only this is to know.
 
     A page gets the picture that `illustrate` draws beside it, once, from all the runs together.
     """
@@ -92,7 +96,17 @@ def report_runs(
         section.replace(page, f"{picture}\n\n{text}" if picture else text)
     elif options.markdown:
         say(f"a quick run leaves {options.markdown} alone: its figures mean nothing")
-    return 1 if any(run.lost() for run in runs) else 0
+    failures = list(tell_failures(runs))
+    for failure in failures:
+        say(failure)
+    return 1 if failures else 0
+
+
+def tell_failures(runs: Iterable[Run]) -> Iterator[str]:
+    for run in runs:
+        if lost := run.lost():
+            yield f"error: Redrive lost {lost:,} message{'s' if lost > 1 else ''}"
+        yield from (f"error: not measured: {reason}" for reason in run.skipped)
 
 
 def page_of(options: argparse.Namespace) -> Path | None:

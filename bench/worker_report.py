@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bench.measure import median
 from bench.run_facts import introduce
-from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, tell_losses, warn_of_others
 from bench.worker_contenders import (
     RETRY_GOALS,
     RETRY_MEASURE,
@@ -13,7 +13,7 @@ from bench.worker_contenders import (
     describe_concurrency,
     name_all,
 )
-from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
+from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success, is_ours
 from bench.worker_growth_plot import list_growth
 from bench.worker_idle_report import show_idle
 from bench.worker_sweep_report import show_sweep
@@ -42,6 +42,7 @@ def render(run: Run) -> str:
     parts = [
         introduce(run.facts),
         warn_of_others(run.others_busy(), "Messages a second and lateness"),
+        tell_losses(run.losses(), is_ours),
         show_targets(run),
         *_success(run.success),
         *_retry(run.retry),

@@ -16,9 +16,11 @@ SECTION = Section("bench.some")
 @dataclass
 class Run:
     facts: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    ours: int = 0
 
     def lost(self):
-        return 0
+        return self.ours
 
 
 @pytest.fixture
@@ -28,9 +30,10 @@ def page(tmp_path):
     return page
 
 
-def report(*arguments):
+def report(*arguments, run=None):
     options = parse_options(open_parser("bench.some", None), [*map(str, arguments)], {})
-    return report_runs(options, SECTION, load=lambda _: Run(), measure=lambda _: Run(), render=lambda _: "the tables")
+    run = run or Run()
+    return report_runs(options, SECTION, load=lambda _: run, measure=lambda _: run, render=lambda _: "the tables")
 
 
 def test_run_writes_its_tables_into_the_page(page):
@@ -57,3 +60,21 @@ def test_quick_run_draws_no_picture_beside_the_page(page, monkeypatch):
 def test_page_without_a_place_is_refused_before_anything_is_measured(tmp_path, capsys):
     assert report("--markdown", tmp_path / "page.md") == 2
     assert "has no place for the report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (Run(ours=2), "error: Redrive lost 2 messages"),
+        (Run(ours=1), "error: Redrive lost 1 message"),
+        (Run(skipped=["celery: it ended"]), "error: not measured: celery: it ended"),
+    ],
+)
+def test_loss_of_ours_and_what_was_not_measured_are_told_and_fail(run, told, page, capsys):
+    assert report("--markdown", page, run=run) == 1
+    assert [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()] == [told]
+    assert "the tables" in page.read_text()
+
+
+def test_every_part_is_measured_unless_some_are_asked_for():
+    assert worker.parse([]).parts == list(worker.PARTS)
