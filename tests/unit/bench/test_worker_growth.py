@@ -90,6 +90,9 @@ def test_what_has_no_figure_is_left_out_of_the_picture():
     assert "nan" not in written
 
 
-def test_growth_is_told_from_the_first_of_a_curve_to_its_last():
+def test_growth_is_told_from_the_first_of_a_curve_to_its_last_and_from_its_lowest_to_its_highest():
     told = list_growth([row(1000, 4, cost=10.0), row(10_000, 4, cost=99.0), row(100_000, 4, cost=11.0)])
-    assert told == "- RabbitMQ 4.3.6: CPU of the worker, from 1,000 to 100,000 messages: thread × 1.10"
+    assert told == (
+        "- RabbitMQ 4.3.6: CPU of the worker, from 1,000 to 100,000 messages: "
+        "thread × 1.10 (its highest × 9.90 of its lowest)"
+    )
