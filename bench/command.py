@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import pika
 from pika.exceptions import AMQPError
 
+from bench.checkout import describe_commit
 from bench.errors import Abandoned
 from bench.measure import describe_machine
 from bench.tables import Section
@@ -145,8 +146,10 @@ def releases(text: str) -> list[str]:
 
 def describe_run(module: str, options: argparse.Namespace) -> dict[str, str]:
     """Say what a reader needs to know of a run, and how to get such figures again."""
+    commit = describe_commit()
     return {
         "command": _command(module, sys.argv[1:]),
+        **({"commit": commit} if commit else {}),
         "began": now(),
         "parts": ", ".join(options.parts),
         "releases": ", ".join(options.release),
