@@ -34,6 +34,17 @@ class Meter:
 
 
 @dataclass(frozen=True)
+class OwnMeter(Meter):
+    """Reads what some processes have resident without any child of theirs, whomever they share it with.
+
+    The sum over all their pages: the figure beside it that is cheaper to read may be some hundred kilobytes off.
+    """
+
+    def memory_mib(self) -> float:
+        return sum(_kilobytes(pid, "smaps_rollup", "Rss") for pid in self.pids) / 1024
+
+
+@dataclass(frozen=True)
 class Share:
     """The memory of one process among its relatives, in mebibytes; `generation` 0 is who was started first.
 

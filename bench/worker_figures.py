@@ -4,6 +4,7 @@ CPU for a message is in microseconds, other times are in milliseconds and memory
 otherwise: they are written for people.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,6 +83,8 @@ class Sleepers:
     others_busy: float
     lost: int
     duplicated: int
+    own_before: float = math.nan  # of the worker's own process; older runs have only that of it and its children
+    own_asleep: float = math.nan
 
 
 @dataclass(frozen=True)

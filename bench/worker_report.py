@@ -1,5 +1,6 @@
 """A run of the worker's bench as tables for people: medians over the rounds, ratios to the measure, and the goals."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from bench.measure import median
@@ -30,7 +31,8 @@ RETRY_HEAD = (
     "p99", "max", "peak MiB", "redelivered", "lost", "dup.",
 )  # fmt: skip
 SLEEPERS_HEAD = (
-    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "MiB asleep", "unacked", "fresh p50 ms", "p99", "max",
+    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "asleep", "own MiB before", "asleep",
+    "unacked", "fresh p50 ms", "p99", "max",
     "lost", "dup.",
 )  # fmt: skip
 CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "attempts overspent", "lost", "dup.")
@@ -140,6 +142,7 @@ def _sleepers(rows: Sequence[Sleepers]) -> str:
     cells = [_sleepers_cells(cell) for _, cell in grouped(rows, lambda row: (row.version, row.contender))]
     return (
         f"#### While failed messages sleep\n\n{table(SLEEPERS_HEAD, cells)}\n\n"
+        f"MiB are those of the worker with all its children, own MiB those of its own process. "
         f"{rows[0].fresh_per_second:,.0f} fresh messages a second. {_others(rows)}"
     )
 
@@ -152,6 +155,8 @@ def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
         f"{min(row.asleep for row in cell):,}",
         spread([row.memory_before for row in cell], ".1f"),
         spread([row.memory_asleep for row in cell], ".1f"),
+        _known([row.own_before for row in cell], ".1f"),
+        _known([row.own_asleep for row in cell], ".1f"),
         str(max(row.unacked for row in cell)),
         spread([row.fresh_p50 for row in cell], ".1f"),
         spread([row.fresh_p99 for row in cell], ".1f"),
@@ -159,6 +164,12 @@ def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
         str(sum(row.lost for row in cell)),
         str(sum(row.duplicated for row in cell)),
     ]
+
+
+def _known(values: Sequence[float], form: str) -> str:
+    """Write what was measured; older runs have nothing of it."""
+    known = [value for value in values if not math.isnan(value)]
+    return spread(known, form) if known else "–"
 
 
 def _crash(rows: Sequence[Crash]) -> str:

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from bench.measure import Share, TreeMeter, read_share
+from bench.measure import OwnMeter, Share, TreeMeter, read_share
 from bench.worker_figures import Idle, Run
 from bench.worker_idle_report import name_processes, show_idle
 
@@ -52,6 +53,14 @@ def test_process_that_has_gone_meanwhile_has_no_memory():
 def test_children_are_told_after_their_parents(a_child_with_a_child):
     generations = [share.generation for share in TreeMeter((a_child_with_a_child.pid,)).shares()]
     assert generations == [0, 1]
+
+
+def test_own_memory_of_a_worker_is_that_of_one_process_with_all_that_it_shares(a_child_with_a_child):
+    pid = a_child_with_a_child.pid
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    resident = sum(int(status[name].split()[0]) for name in ("RssAnon", "RssFile", "RssShmem")) / 1024
+    assert OwnMeter((pid,)).memory_mib() == pytest.approx(resident, abs=1)
+    assert TreeMeter((pid,)).memory_mib() > OwnMeter((pid,)).memory_mib()
 
 
 def test_processes_of_a_worker_are_named_by_what_they_are():

@@ -1,11 +1,12 @@
 """Tables of the worker's bench: nobody is said to have a concurrency that it was not told, or a figure twice."""
 
+import math
 from dataclasses import fields
 
 import pytest
 
 from bench.worker_contenders import CONTENDERS, describe_concurrency
-from bench.worker_figures import Retry, Run, Success
+from bench.worker_figures import Retry, Run, Sleepers, Success
 from bench.worker_report import render
 from bench.worker_sweep_report import show_sweep
 
@@ -73,3 +74,13 @@ def test_table_of_retries_says_who_was_offered_fewer_messages_a_second():
     rows = [Retry(**values | {"contender": name, "offered_per_second": pace}) for name, pace in paces]
     assert "Lateness at 50 messages a second offered, 5 to `command`;" in render(Run({}, retry=rows))
     assert "Lateness at 50 messages a second offered;" in render(Run({}, retry=rows[:2]))
+
+
+def test_sleepers_have_the_memory_of_the_worker_s_own_process_beside_that_of_all():
+    values = {field.name: 0 for field in fields(Sleepers)} | {"version": "4.3.6", "contender": "process"}
+    known = {"memory_before": 64.0, "memory_asleep": 65.0}
+    new = Sleepers(**values | known | {"own_before": 33.0, "own_asleep": 34.0})
+    old = Sleepers(**values | known | {"own_before": math.nan, "own_asleep": math.nan})
+    for row_, own in ((new, ["33.0", "34.0"]), (old, ["–", "–"])):
+        _, (line,) = lines_of(render(Run({}, sleepers=[row_])))
+        assert line[4:8] == ["64.0", "65.0", *own]

@@ -129,6 +129,20 @@ def test_bound_of_forty_megabytes_is_one_of_a_million_bytes_each():
     assert (verdict.held, verdict.measured) == (False, "0 of 10,000, 40.1 MB")
 
 
+@pytest.mark.parametrize(("own", "enough"), [(38.1, True), (38.2, False)])
+def test_worker_s_own_process_is_judged_and_its_children_are_told_beside_it(own, enough):
+    found = {"sleepers": 10_000, "asleep": 10_000, "memory_asleep": 65.0, "own_asleep": own}
+    verdict = only(Run({}, sleepers=[row(Sleepers, "process", **found)]))
+    assert verdict.held is enough
+    assert verdict.measured.endswith(" MB (68.2 MB with its children)")
+
+
+def test_older_run_says_nothing_of_a_worker_without_its_children():
+    found = {"sleepers": 10_000, "asleep": 10_000, "memory_asleep": 30.0, "own_asleep": math.nan}
+    assert only(Run({}, sleepers=[row(Sleepers, "process", **found)])).held is None
+    assert only(Run({}, sleepers=[row(Sleepers, "async", **found)])).held is True
+
+
 def test_fewer_sleepers_than_the_target_names_say_nothing_of_it():
     assert judge(Run({}, sleepers=[row(Sleepers, "thread", sleepers=100, asleep=100)])) == []
 
