@@ -11,6 +11,7 @@ work of the one that is measured.
 """
 
 import argparse
+import secrets
 import signal
 import sys
 import tempfile
@@ -68,13 +69,18 @@ def illustrate(runs: Sequence[Run], page: Path) -> str:
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.fleet", options))
+    run = Run({**describe_run("bench.fleet", options), **_describe_seed(options)})
     with open_stage() as (bed, starter):
         for release in options.release:
             if "fleet" in options.parts:
                 _try_fleets(run, bed, starter, release, options)
             latency.try_parts(run, bed, starter, release, options)
     return run
+
+
+def _describe_seed(options: argparse.Namespace) -> dict[str, str]:
+    """Say how to have the bursts at the same moments again."""
+    return {"seed of the bursts": str(options.burst_seed)} if "burst" in options.parts else {}
 
 
 @contextmanager
@@ -128,7 +134,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", type=words(*PARTS), default=list(PARTS), metavar=",".join(PARTS))
     _add_fleet(parser.add_argument_group("fleet"))
     latency.add_options(parser.add_argument_group("latency"))
-    return parse_options(parser, arguments, {**_QUICK, **latency.QUICK})
+    options = parse_options(parser, arguments, {**_QUICK, **latency.QUICK})
+    if options.burst_seed is None:
+        options.burst_seed = secrets.randbelow(10_000)
+    return options
 
 
 _QUICK: dict[str, object] = {
