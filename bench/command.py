@@ -18,6 +18,7 @@ from pika.exceptions import AMQPError
 from bench.checkout import describe_commit
 from bench.errors import Abandoned
 from bench.measure import describe_machine
+from bench.run_facts import name_run
 from bench.tables import Section
 from redrive.errors import RedriveError
 from redrive_testbed.errors import Refused, TestbedError
@@ -35,7 +36,9 @@ def open_parser(program: str, description: str | None) -> argparse.ArgumentParse
     parser.add_argument("--quick", action="store_true", help="tiny numbers on shared brokers: does the bench work?")
     parser.add_argument("--release", type=releases, default=list(TESTED), metavar="3.10,4")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep every figure of every round")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables between this page's markers")
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables between this page's markers")
+    page.add_argument("--add-to", type=Path, metavar="FILE", help="the same, and keep the runs that stand there, below")
     parser.add_argument(
         "--from", dest="source", type=Path, nargs="+", default=[], metavar="FILE", help="read runs instead of measuring"
     )
@@ -93,14 +96,39 @@ def report_runs(
     text = "\n".join(map(render, runs))
     print(text)
     if page:
-        picture = illustrate(runs, page)
-        section.replace(page, f"{picture}\n\n{text}" if picture else text)
-    elif options.markdown:
-        say(f"a quick run leaves {options.markdown} alone: its figures mean nothing")
+        _write(page, section, runs, keep_others=bool(options.add_to), render=render, illustrate=illustrate)
+    elif asked := options.markdown or options.add_to:
+        say(f"a quick run leaves {asked} alone: its figures mean nothing")
     failures = list(tell_failures(runs))
     for failure in failures:
         say(failure)
     return 1 if failures else 0
+
+
+def _write(
+    page: Path,
+    section: Section,
+    runs: Sequence[R],
+    *,
+    keep_others: bool,
+    render: Callable[[R], str],
+    illustrate: Callable[[Sequence[R], Path], str],
+) -> None:
+    """Write the runs in the order in which they were named; above what is kept, the newest first, and none twice."""
+    if keep_others:
+        runs = sorted(runs, key=lambda run: run.facts.get("began", ""), reverse=True)
+        there = [run for run in runs if section.has(page, f"### {name_run(run.facts)}")]
+        for run in there:
+            say(f"{page} has this run already: {name_run(run.facts)}")
+        runs = [run for run in runs if run not in there]
+    if not runs:
+        return
+    picture, text = illustrate(runs, page), "\n".join(map(render, runs))
+    text = f"{picture}\n\n{text}" if picture else text
+    if keep_others:
+        section.add(page, text, picture=picture)
+    else:
+        section.replace(page, text)
 
 
 def tell_failures(runs: Iterable[Run]) -> Iterator[str]:
@@ -112,7 +140,7 @@ def tell_failures(runs: Iterable[Run]) -> Iterator[str]:
 
 def page_of(options: argparse.Namespace) -> Path | None:
     """Give the page to write: none for a quick run, whoever asks for it, because figures of hours stand there."""
-    page: Path | None = options.markdown
+    page: Path | None = options.markdown or options.add_to
     return None if options.quick else page
 
 
@@ -179,5 +207,6 @@ def _command(module: str, arguments: Sequence[str]) -> str:
     outputs = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     outputs.add_argument("--json")
     outputs.add_argument("--markdown")
+    outputs.add_argument("--add-to")
     _, others = outputs.parse_known_args(arguments)
     return shlex.join(["uv", "run", "python", "-m", module, *others])

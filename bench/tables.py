@@ -60,9 +60,28 @@ class Section:
 
     def replace(self, page: Path, text: str) -> None:
         """Put the report between the page's markers."""
-        before, _, rest = page.read_text().partition(self.begin)
-        _, _, after = rest.partition(self.end)
+        before, _, after = self._parts(page)
         page.write_text(f"{before}{self.begin}\n\n{text}\n{self.end}{after}")
+
+    def add(self, page: Path, text: str, *, picture: str = "") -> None:
+        """Put the report on top of those between the markers; where it has a `picture`, this is no longer theirs."""
+        _, kept, _ = self._parts(page)
+        lines = kept.splitlines()
+        if picture:
+            shows = picture[picture.index("](") :]
+            lines = [line for line in lines if not (line.startswith("![") and line.endswith(shows))]
+        self.replace(page, "\n\n".join(part for part in (text.rstrip(), "\n".join(lines).strip()) if part) + "\n")
+
+    def has(self, page: Path, heading: str) -> bool:
+        """Say whether a run stands there already, by the heading that tells it from the others."""
+        _, kept, _ = self._parts(page)
+        return heading in kept.splitlines()
+
+    def _parts(self, page: Path) -> tuple[str, str, str]:
+        """Give what stands before the markers, between them and after them."""
+        before, _, rest = page.read_text().partition(self.begin)
+        kept, _, after = rest.partition(self.end)
+        return before, kept, after
 
 
 def count_lost(rows: Iterable[Losing]) -> dict[str, int]:
