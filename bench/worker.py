@@ -1,7 +1,7 @@
 """Redrive's worker beside others: messages a second, what each costs, what sleepers cost, what a crash destroys.
 
     uv run python -m bench.worker                      everything, hours with all the peers
-    uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
+    uv run python -m bench.worker --quick              does it work? some minutes, its figures mean nothing
     uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
     uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
     uv run python -m bench.worker --parts sweep        slow handlers, large bodies, more at once

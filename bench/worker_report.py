@@ -31,9 +31,8 @@ RETRY_HEAD = (
     "p99", "max", "peak MiB", "redelivered", "lost", "dup.",
 )  # fmt: skip
 SLEEPERS_HEAD = (
-    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "asleep", "own MiB before", "asleep",
-    "unacked", "fresh p50 ms", "p99", "max",
-    "lost", "dup.",
+    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "MiB asleep", "own MiB before", "own MiB asleep",
+    "unacked", "fresh p50 ms", "p99", "max", "lost", "dup.",
 )  # fmt: skip
 CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "attempts overspent", "lost", "dup.")
 GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU µs", "broker CPU µs")

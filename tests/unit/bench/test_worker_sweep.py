@@ -1,8 +1,13 @@
 """Loads of the sweep: everybody has work for a second or two, whatever it runs at once, and memory has room for it."""
 
+from dataclasses import dataclass
+
 import pytest
 
+from bench import worker
+from bench.errors import Abandoned
 from bench.worker_contenders import CONTENDERS
+from bench.worker_figures import Run
 from bench.worker_sweep import MOST_BYTES, WORK_SECONDS, plan_sweep
 
 BODIES = (1024, 16_384, 131_072, 2**20)
@@ -65,3 +70,32 @@ def test_who_is_told_one_is_measured_with_all_of_them():
     loads = loads_of("process")
     assert [load.concurrency for load in loads if load.handler_ms == 1] == [1, 4, 16, 64]
     assert len(loads) == len(set(loads)) == 15
+
+
+@dataclass
+class SomeBed:
+    """A bed that notes when it was emptied, among what was measured in it."""
+
+    told: list
+    fresh: bool = True
+
+    def empty(self):
+        self.told.append("emptied")
+
+
+def test_every_load_finds_the_queue_empty_and_a_broker_that_has_counted_before(monkeypatch):
+    told = []
+    options = worker.parse(["--handler-ms", "0", "--bodies", "1024,65536", "--concurrencies", "4"])
+
+    def measure(bed, contender, load, *, round_):
+        told.append((bed.fresh, load.body_bytes))
+        if load.body_bytes == SMALL:
+            raise Abandoned("it ended")
+        return (contender.name, round_)
+
+    run = Run({})
+    monkeypatch.setattr(worker, "measure_success", measure)
+    worker._sweep(run, SomeBed(told), CONTENDERS["thread"], 0, options)
+    assert told == ["emptied", (False, 1024), "emptied", (False, 65_536)]
+    assert run.sweep == [("thread", 0)]
+    assert run.skipped == ["0 ms, 1,024 bytes, concurrency 4, thread: it ended"]
