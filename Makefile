@@ -15,6 +15,7 @@ CONTEXT :=
 RELEASE :=
 STAGES :=
 BENCH :=
+INTO := --markdown docs/benchmarks.md
 FAULTS :=
 SOAK :=
 SECONDS_EACH := 60
@@ -46,15 +47,17 @@ faults: setup ## break things at length and account for every message: hours; FA
 	@REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s
 soak: setup ## work for an hour with something broken every minute, and see that nothing grows; SOAK="--minutes 10 --seed 7"
 	@PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK)
-bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
+bench: ## measure everything side by side, into docs/benchmarks.md; hours; INTO="--add-to docs/benchmarks.md" keeps its runs
+	@failed=; for each in ladder worker letters operator; do $(MAKE) --no-print-directory bench-$$each || failed="$$failed bench-$$each"; done; \
+	test -z "$$failed" || { echo "error: what failed:$$failed" >&2; exit 1; }
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
-	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)
+	@$(UV) run python -m bench.ladder --json bench-ladder.json $(INTO) $(BENCH)
 bench-worker: setup peers ## the worker beside Dramatiq, Celery, FastStream and taskiq; BENCH="--quick" or other flags
-	@$(UV) run python -m bench.worker --json bench-worker.json --markdown docs/benchmarks.md $(BENCH)
+	@$(UV) run python -m bench.worker --json bench-worker.json $(INTO) $(BENCH)
 bench-letters: setup ## dead letters, looked through and put back; BENCH="--quick" or other flags
-	@$(UV) run python -m bench.letters --json bench-letters.json --markdown docs/benchmarks.md $(BENCH)
+	@$(UV) run python -m bench.letters --json bench-letters.json $(INTO) $(BENCH)
 bench-operator: setup cluster-up ## the operator with 1,000 consumers; leaves the cluster up; BENCH="--quick" or other flags
-	@$(UV) run python -m bench.fleet --json bench-operator.json --markdown docs/benchmarks.md $(BENCH)
+	@$(UV) run python -m bench.fleet --json bench-operator.json $(INTO) $(BENCH)
 
 .PHONY: fuzz
 fuzz: setup ## feed readers of what strangers write with what a fuzzer makes up; SECONDS_EACH=600

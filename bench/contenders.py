@@ -22,6 +22,7 @@ from redrive.elements import Binding, Element, Exchange, Queue, freeze
 
 WORK = "work"
 ADDRESS = ladder.address_of("bench", "work")
+OURS = "hex"
 LEVELS = 4 * ladder.PLACES  # a hexadecimal digit is four bits
 
 
@@ -72,7 +73,7 @@ class Plain:
 class Hexadecimal:
     """Redrive's own ladder, of all its places."""
 
-    name: str = "hex"
+    name: str = OURS
     varies: bool = True
 
     def plan(self, fixed: Iterable[timedelta]) -> tuple[Element, ...]:  # noqa: ARG002 - it has every delay

@@ -6,7 +6,9 @@ Times are in milliseconds and memory in mebibytes, unless the name says otherwis
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.contenders import OURS
 from bench.run_file import read_run
+from bench.tables import count_lost
 
 
 @dataclass(frozen=True)
@@ -79,11 +81,15 @@ class Run:
     figures: list[Figures] = field(default_factory=list)
     homecomings: list[Homecoming] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # of others, which are too slow for it
     skipped: list[str] = field(default_factory=list)
 
     @classmethod
     def load(cls, path: Path) -> "Run":
         return cls(**read_run(path, figures=Figures, homecomings=Homecoming, idle=Idle))
 
+    def losses(self) -> dict[str, int]:
+        return count_lost((*self.figures, *self.homecomings))
+
     def lost(self) -> int:
-        return sum(row.lost for row in self.figures) + sum(row.lost for row in self.homecomings)
+        return self.losses().get(OURS, 0)

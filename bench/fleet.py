@@ -11,6 +11,7 @@ work of the one that is measured.
 """
 
 import argparse
+import secrets
 import signal
 import sys
 import tempfile
@@ -26,7 +27,6 @@ from bench.command import (
     noting_failure,
     numbers,
     open_parser,
-    page_of,
     parse_options,
     report_runs,
     words,
@@ -53,28 +53,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     # Told to end, it ends as it would by itself: thousands of objects must not stay behind in somebody's cluster.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return report_runs(
+        options, report.SECTION, load=Run.load, measure=measure, render=report.render, illustrate=illustrate
+    )
 
-    # The picture lies beside the page that shows it, and is of the last run on it.
-    page = page_of(options)
-    picture = page.with_name(PICTURE) if page else None
 
-    def render(run: Run) -> str:
-        if picture and run.sizes:
-            draw(run.sizes, picture)
-        return report.render(run, picture=picture)
-
-    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
+def illustrate(runs: Sequence[Run], page: Path) -> str:
+    """Draw what all the runs have measured beside the page; each of them alone may be of one release only."""
+    sizes = [size for run in runs for size in run.sizes]
+    if not sizes:
+        return ""
+    draw(sizes, page.with_name(PICTURE))
+    return f"![What the operator costs for each consumer]({PICTURE})"
 
 
 def measure(options: argparse.Namespace) -> Run:
     """Measure all that was asked for; what fails is noted and left out."""
-    run = Run(describe_run("bench.fleet", options))
+    run = Run({**describe_run("bench.fleet", options), **_describe_seed(options)})
     with open_stage() as (bed, starter):
         for release in options.release:
             if "fleet" in options.parts:
                 _try_fleets(run, bed, starter, release, options)
             latency.try_parts(run, bed, starter, release, options)
     return run
+
+
+def _describe_seed(options: argparse.Namespace) -> dict[str, str]:
+    """Say how to have the bursts at the same moments again."""
+    return {"seed of the bursts": str(options.burst_seed)} if "burst" in options.parts else {}
 
 
 @contextmanager
@@ -128,7 +134,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parts", type=words(*PARTS), default=list(PARTS), metavar=",".join(PARTS))
     _add_fleet(parser.add_argument_group("fleet"))
     latency.add_options(parser.add_argument_group("latency"))
-    return parse_options(parser, arguments, {**_QUICK, **latency.QUICK})
+    options = parse_options(parser, arguments, {**_QUICK, **latency.QUICK})
+    if options.burst_seed is None:
+        options.burst_seed = secrets.randbelow(10_000)
+    return options
 
 
 _QUICK: dict[str, object] = {

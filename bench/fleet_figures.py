@@ -1,5 +1,6 @@
 """What a run of the operator's bench has found, as values that go into a file and come back from it."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ class Burst:
     enough: float | None  # seconds until all of them were available
     handled: int
     drained: float | None
+    waited: float = math.nan  # from the queue until the burst; older runs do not tell it
 
 
 @dataclass

@@ -6,9 +6,11 @@ before the clock starts.
 """
 
 import argparse
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from bench.command import keep, noting_failure
 from bench.errors import Abandoned
@@ -37,12 +39,20 @@ LOOK_SECONDS = 0.1
 FIRST_SECONDS = 180
 GONE_SECONDS = 120
 
+# From the queue until the burst, so that what the operator makes at first is made, and beyond that as long as its turn
+# takes (`--interval`): a burst that comes always at the same moment of a turn waits always the same time for the next.
+SETTLED_SECONDS = 5.0
+TURN_SECONDS = 15.0
+
 QUICK: dict[str, object] = {"samples": 1, "burst_pods": 2, "burst_limit": 60.0}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--samples", type=int, default=5, help="consumers whose first message is timed")
     group.add_argument("--bursts", type=int, default=1, help="that are timed, one after the other")
+    group.add_argument(
+        "--burst-seed", type=int, help="of the waits before bursts; without it they are others each time"
+    )
     group.add_argument("--burst-pods", type=int, default=8, help="pods that the burst asks for")
     group.add_argument("--burst-each", type=int, default=20, help="messages for each pod")
     group.add_argument("--burst-work", type=float, default=1.0, help="seconds that each message takes")
@@ -60,12 +70,21 @@ def try_parts(run: Run, bed: Bed, starter: Starter, release: str, options: argpa
                     run.first_messages.append(shop.time_first_message(number))
                 keep(run, options)
         if "burst" in wanted:
-            for number in range(options.bursts):
+            for number, wait in enumerate(plan_waits(options.bursts, f"{options.burst_seed} {release}")):
                 with noting_failure(run.skipped, f"burst {number + 1}"):
                     if number:
                         shop.clear_burst(number - 1)
-                    run.bursts.append(shop.time_burst(number, options))
+                    run.bursts.append(shop.time_burst(number, wait, options))
                 keep(run, options)
+
+
+def plan_waits(bursts: int, seed: str) -> list[float]:
+    """Deal the bursts out to the turn of the operator: each has a part of it for itself, and comes anywhere in that."""
+    chance = random.Random(seed)  # noqa: S311 - to be had again
+    part = TURN_SECONDS / max(1, bursts)
+    waits = [SETTLED_SECONDS + part * (number + chance.random()) for number in range(bursts)]
+    chance.shuffle(waits)
+    return waits
 
 
 @contextmanager
@@ -117,7 +136,7 @@ class Shop:
         steps.setdefault("pod_running", steps["handled"])
         return FirstMessage(version=self._broker.version, **steps)
 
-    def time_burst(self, number: int, options: argparse.Namespace) -> Burst:
+    def time_burst(self, number: int, wait: float, options: argparse.Namespace) -> Burst:
         """Publish to a consumer whose workers are few, and wait until there are as many as the messages ask for."""
         name, wanted = _burst_name(number), options.burst_pods
         each, most = options.burst_each, options.burst_pods
@@ -127,11 +146,12 @@ class Shop:
         self._bed.apply(body)
         with self._amqp() as amqp:
             self._await_queue(amqp, name)
-            time.sleep(5)  # let what the operator makes at first be made
+            say(f"the burst comes {wait:.1f} s after its queue")
+            time.sleep(wait)
             messages = [f"{name}-{count}" for count in range(each * wanted)]
             began = time.monotonic()
             self._publish(amqp, name, messages)
-        return self._watch_burst(name, messages, wanted, began, options.burst_limit)
+        return replace(self._watch_burst(name, messages, wanted, began, options.burst_limit), waited=wait)
 
     def _watch_burst(self, name: str, messages: list[str], wanted: int, began: float, limit: float) -> Burst:
         asked = enough = drained = None

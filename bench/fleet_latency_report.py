@@ -1,5 +1,6 @@
 """How long a person waits, as tables: until a first message is handled, and until a burst has its pods."""
 
+import math
 from collections.abc import Sequence
 
 from bench.fleet_figures import Burst, FirstMessage
@@ -35,6 +36,9 @@ def show_bursts(rows: Sequence[Burst]) -> str:
     asked = dict.fromkeys((row.messages, row.wanted) for row in rows)
     cells += [_documented_cells(messages, wanted) for messages, wanted in asked]
     explained = " ".join(explain(wanted) for wanted in dict.fromkeys(wanted for _, wanted in asked))
+    waits = [row.waited for row in rows if not math.isnan(row.waited)]
+    if waits:
+        explained = f"The bursts came {min(waits):.0f} to {max(waits):.0f} s after their queues. {explained}"
     said = (
         "" if all(row.enough is not None for row in rows) else "\n\n**Not everything scaled as far as was asked for.**"
     )

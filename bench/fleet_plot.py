@@ -1,11 +1,11 @@
 """The cost of each consumer over the size of the fleet: where it is flat, a fleet costs its sum."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.fleet_figures import Size
+from bench.measure import median
 from bench.plot import Panel, draw_panels
 
 
@@ -28,16 +28,23 @@ CURVES = (
 
 def draw(sizes: Sequence[Size], file: Path) -> None:
     """Draw all panels side by side, a line for each release; the smallest fleet stands left."""
+    draw_panels(plan_panels(sizes), file)
+
+
+def plan_panels(sizes: Sequence[Size]) -> list[Panel]:
+    """Take the median of several runs; what one of them has not measured is NaN, which no picture shows."""
     places = sorted({size.consumers for size in sizes})
-    found = {(size.version, size.consumers): size for size in sizes}
-    versions = dict.fromkeys(size.version for size in sizes)
+    names = dict.fromkeys(map(_name, sizes))
 
-    def line(curve: Curve, version: str) -> list[float]:
-        known = [found.get((version, place)) for place in places]
-        return [math.nan if size is None else curve.value(size) for size in known]
+    def line(curve: Curve, name: str) -> list[float]:
+        alike = [size for size in sizes if _name(size) == name]
+        return [median(curve.value(size) for size in alike if size.consumers == place) for place in places]
 
-    panels = [
-        Panel(curve.title, curve.unit, "consumers", places, {f"RabbitMQ {v}": line(curve, v) for v in versions})
+    return [
+        Panel(curve.title, curve.unit, "consumers", places, {name: line(curve, name) for name in names})
         for curve in CURVES
     ]
-    draw_panels(panels, file)
+
+
+def _name(size: Size) -> str:
+    return f"RabbitMQ {size.version}{', in many vhosts' if size.spread > 1 else ''}"

@@ -1,7 +1,6 @@
 """A run of the operator's bench as tables for people, and what was promised beside what was found."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from bench.fleet_figures import Run, Size
 from bench.fleet_flows import WRITES
@@ -22,13 +21,12 @@ PROMISED_SIZE = 1000
 READY_SECONDS, CPU_PERCENT, MEMORY, CHANGE_SECONDS, SETTLED_SECONDS = 180.0, 10.0, 250.0, 5.0, 60.0
 
 
-def render(run: Run, *, picture: Path | None = None) -> str:
+def render(run: Run) -> str:
     """Write the whole report in Markdown."""
     parts = [
         introduce(run.facts),
         _warning(run.sizes),
         *(_sizes(run.sizes) if run.sizes else ()),
-        f"![What the operator costs for each consumer]({picture.name})" if picture and run.sizes else "",
         show_first_messages(run.first_messages),
         show_bursts(run.bursts),
         list_skipped(run.skipped),

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.brokers import open_brokers
+from bench.checkout import describe_commit
 from bench.command import noting_failure
 from bench.errors import Abandoned
 from bench.kills_figures import Kill, load, place, render, save
@@ -69,19 +70,19 @@ def main() -> int:
 def measure(options: argparse.Namespace, skipped: list[str]) -> list[Kill]:
     if not are_installed():
         raise Refused("Celery and Dramatiq are not installed: make peers")
-    kills = []
+    kills, commit = [], describe_commit()
     with open_brokers(fresh=True) as brokers, open_beds(brokers, fresh=True) as beds:
         for round_ in range(options.rounds):
             for fault in options.faults.split(","):
                 for name in options.contenders.split(","):
                     what = f"round {round_ + 1}, {fault} killed, {name}"
                     with noting_failure(skipped, what), beds.lend(options.release) as bed:
-                        kills.append(_measure(bed, CONTENDERS[name], fault, options.messages))
+                        kills.append(_measure(bed, CONTENDERS[name], fault, options.messages, commit))
                         say(f"{what}: {kills[-1]}")
     return kills
 
 
-def _measure(bed: Bed, contender: Contender | Peer, fault: str, messages: int) -> Kill:
+def _measure(bed: Bed, contender: Contender | Peer, fault: str, messages: int, commit: str) -> Kill:
     numbers = range(messages)
     delay = DELAY if fault == "broker" else None
     plan = Plan(
@@ -108,6 +109,7 @@ def _measure(bed: Bed, contender: Contender | Peer, fault: str, messages: int) -
             run_twice=trial.ledger.duplicated(numbers, failures=1 if delay else 0),
             recovered=recovery(expected, [trial.ledger.succeeded_at(number) / 1e9 for number in numbers]),
             restarts=keeper.restarts,
+            commit=commit,
         )
 
 

@@ -31,6 +31,7 @@ class Kill:
     run_twice: int
     recovered: float | None
     restarts: int
+    commit: str = ""  # older ones do not tell it
 
     @property
     def lost(self) -> int:
@@ -51,7 +52,11 @@ def render(kills: Sequence[Kill], skipped: Sequence[str], *, versions: str, comm
         groups.setdefault((kill.fault, kill.version, kill.contender), []).append(kill)
     lines = [_line(*key, several) for key, several in sorted(groups.items(), key=lambda item: item[0][:2])]
     dates = " and ".join(sorted({kill.date for kill in kills}))
-    told = [f"- {dates}: `{command.strip()}`; {versions}", *(f"- given up: {what}" for what in skipped)]
+    commits = " and ".join(f"commit {commit}" for commit in dict.fromkeys(kill.commit for kill in kills) if commit)
+    told = [
+        f"- {', '.join(word for word in (dates, commits) if word)}: `{command.strip()}`; {versions}",
+        *(f"- given up: {what}" for what in skipped),
+    ]
     table = [HEAD, ["---"] * len(HEAD), *lines]
     return "\n".join(told) + "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in table) + "\n"
 

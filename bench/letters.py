@@ -22,7 +22,7 @@ from bench.letters_task import TASKS, WANTED
 from bench.measure import median
 from bench.run_facts import introduce
 from bench.run_file import read_run
-from bench.tables import Section, grouped, list_skipped, ratio, spread, table
+from bench.tables import Section, count_lost, grouped, list_skipped, ratio, spread, table, tell_losses
 from redrive.amqp import Amqp
 from redrive.elements import Queue, freeze
 from redrive.endpoints import parse_amqp_url
@@ -38,6 +38,7 @@ DEAD = dead_queue_name(HOME)
 BODY_BYTES = 1024
 PARTS = ("scan", "requeue")
 GOAL = 0.6
+OURS = "redrive"
 MEASURES = {"scan": "bare", "requeue": "pipelined"}
 HEAD = ("contender", "letters/s", "× bare", "× pipelined", "CPU µs", "peak MiB", "lost")
 _QUORUM = freeze({"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT})
@@ -70,8 +71,11 @@ class Run:
     def load(cls, path: Path) -> "Run":
         return cls(**read_run(path, figures=Figures))
 
+    def losses(self) -> dict[str, int]:
+        return count_lost(self.figures)
+
     def lost(self) -> int:
-        return sum(row.lost for row in self.figures)
+        return self.losses().get(OURS, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,7 +188,8 @@ def count_all(amqp: Amqp, count: int) -> int:
 
 def render(run: Run) -> str:
     """Write the whole report in Markdown."""
-    parts = [introduce(run.facts), *_tables(run.figures), list_skipped(run.skipped)]
+    told = tell_losses(run.losses(), lambda name: name == OURS)
+    parts = [introduce(run.facts), told, *_tables(run.figures), list_skipped(run.skipped)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from bench.contenders import OURS
 from bench.figures import Figures, Homecoming, Idle, Run
 from bench.measure import median
 from bench.run_facts import introduce
-from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, tell_losses, warn_of_others
 
 SECTION = Section("bench.ladder")
 MEASURE = "plain"
@@ -20,10 +21,11 @@ def render(run: Run) -> str:
     parts = [
         _facts(run),
         warn_of_others(_busy(run), "Publishes a second, lateness and declare times"),
+        tell_losses(run.losses(), lambda name: name == OURS),
         *_traffic(run.figures),
         _homecomings(run.homecomings),
         _idle(run.idle),
-        list_skipped(run.skipped),
+        list_skipped([*run.left_out, *run.skipped]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -32,7 +32,8 @@ def _read_command(command: str) -> argparse.Namespace:
 
 def _origin(facts: Facts) -> str:
     ended = f"until {facts['ended']}" if "ended" in facts else ""
-    return _joined((f"`{facts['command']}`" if "command" in facts else "", ended))
+    commit = f"commit {facts['commit']}" if "commit" in facts else ""
+    return _joined((f"`{facts['command']}`" if "command" in facts else "", commit, ended))
 
 
 def _machine(facts: Facts) -> str:
@@ -49,7 +50,7 @@ def _machine(facts: Facts) -> str:
 
 
 def _rest(facts: Facts) -> str:
-    told = {"command", "began", "ended", "parts", "releases", "cores", "processor", "memory", "kernel"}
+    told = {"command", "commit", "began", "ended", "parts", "releases", "cores", "processor", "memory", "kernel"}
     told.add("load before the run")
     versions = (f"{name} {facts[name]}" for name in ("Python", "pika") if name in facts)
     others = (f"{name}: {value}" for name, value in facts.items() if name not in {*told, "Python", "pika"})

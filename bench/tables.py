@@ -5,10 +5,10 @@ terminal and, between two markers, into a page of the documentation: a figure th
 of another run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from bench.errors import Abandoned
 from bench.measure import median
@@ -16,6 +16,16 @@ from bench.measure import median
 QUIET = 0.3  # cores used by other programs
 
 Row = TypeVar("Row")
+
+
+class Losing(Protocol):
+    """A row that says who lost how many messages."""
+
+    @property
+    def contender(self) -> str: ...
+
+    @property
+    def lost(self) -> int: ...
 
 
 def warn_of_others(busy: Iterable[float], what_suffers: str) -> str:
@@ -50,9 +60,43 @@ class Section:
 
     def replace(self, page: Path, text: str) -> None:
         """Put the report between the page's markers."""
-        before, _, rest = page.read_text().partition(self.begin)
-        _, _, after = rest.partition(self.end)
+        before, _, after = self._parts(page)
         page.write_text(f"{before}{self.begin}\n\n{text}\n{self.end}{after}")
+
+    def add(self, page: Path, text: str, *, picture: str = "") -> None:
+        """Put the report on top of those between the markers; where it has a `picture`, this is no longer theirs."""
+        _, kept, _ = self._parts(page)
+        lines = kept.splitlines()
+        if picture:
+            shows = picture[picture.index("](") :]
+            lines = [line for line in lines if not (line.startswith("![") and line.endswith(shows))]
+        self.replace(page, "\n\n".join(part for part in (text.rstrip(), "\n".join(lines).strip()) if part) + "\n")
+
+    def has(self, page: Path, heading: str) -> bool:
+        """Say whether a run stands there already, by the heading that tells it from the others."""
+        _, kept, _ = self._parts(page)
+        return heading in kept.splitlines()
+
+    def _parts(self, page: Path) -> tuple[str, str, str]:
+        """Give what stands before the markers, between them and after them."""
+        before, _, rest = page.read_text().partition(self.begin)
+        kept, _, after = rest.partition(self.end)
+        return before, kept, after
+
+
+def count_lost(rows: Iterable[Losing]) -> dict[str, int]:
+    """Say who lost how many messages, of those that lost any."""
+    losses: dict[str, int] = {}
+    for row in rows:
+        if row.lost:
+            losses[row.contender] = losses.get(row.contender, 0) + row.lost
+    return losses
+
+
+def tell_losses(losses: Mapping[str, int], ours: Callable[[str], bool]) -> str:
+    """Say it in words, too: a figure in one of many columns is overlooked."""
+    said = [f"{count:,} by `{name}`{', which is Redrive' if ours(name) else ''}" for name, count in losses.items()]
+    return f"**Messages were lost**: {'; '.join(said)}." if said else ""
 
 
 def list_skipped(reasons: Sequence[str]) -> str:

@@ -21,6 +21,15 @@ class Usage:
         """Cores that other programs used: what is left of the machine's use."""
         return max(0.0, self.machine - self.broker - self.receiver - self.own) / self.seconds
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.seconds + other.seconds,
+            self.broker + other.broker,
+            self.receiver + other.receiver,
+            self.own + other.own,
+            self.machine + other.machine,
+        )
+
     def __sub__(self, earlier: "Usage") -> "Usage":
         return Usage(
             self.seconds - earlier.seconds,

@@ -1,7 +1,7 @@
 """Redrive's worker beside others: messages a second, what each costs, what sleepers cost, what a crash destroys.
 
-    uv run python -m bench.worker                      all but sweep and growth, hours with all the peers
-    uv run python -m bench.worker --quick              does it work? about two minutes, its figures mean nothing
+    uv run python -m bench.worker                      everything, hours with all the peers
+    uv run python -m bench.worker --quick              does it work? some minutes, its figures mean nothing
     uv run python -m bench.worker --json run.json --markdown docs/benchmarks.md
     uv run python -m bench.worker --from run.json --markdown docs/benchmarks.md       the page from a run, or several
     uv run python -m bench.worker --parts sweep        slow handlers, large bodies, more at once
@@ -16,7 +16,9 @@ with another contender, so that a machine that is slow for a while is slow for a
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from bench import worker_report as report
 from bench.brokers import open_brokers
@@ -26,7 +28,6 @@ from bench.command import (
     noting_failure,
     numbers,
     open_parser,
-    page_of,
     parse_options,
     report_runs,
     words,
@@ -45,18 +46,17 @@ from bench.worker_idle import measure_idle
 from bench.worker_peers import LOCK, Peer, are_installed, list_versions
 from bench.worker_profile import profile
 from bench.worker_retry import Load as RetryLoad
-from bench.worker_retry import measure_retry, plan_retry
+from bench.worker_retry import measure_retry, pace_of, plan_retry
 from bench.worker_sleepers import Load as SleepersLoad
 from bench.worker_sleepers import measure_sleepers
 from bench.worker_success import Load as SuccessLoad
 from bench.worker_success import measure_success, plan_success
-from bench.worker_sweep import loads_of, plan_sweep
+from bench.worker_sweep import WORK_SECONDS, plan_sweep
 from redrive_testbed.errors import Refused
 from redrive_testbed.say import say
 
 PICTURE = "worker-growth.png"
 PARTS = ("success", "retry", "sleepers", "crash", "idle", "sweep", "growth")
-USUAL_PARTS = ("success", "retry", "sleepers", "crash", "idle")
 NEEDS_RETRIES = ("retry", "sleepers", "crash")
 SAME_WHATEVER_RUNS = ("sleepers", "crash", "idle", "growth")
 
@@ -65,16 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     if options.profile:
         return _profile(options)
-    # The picture lies beside the page that shows it, and is of the last run on it.
-    page = page_of(options)
-    picture = page.with_name(PICTURE) if page else None
+    return report_runs(
+        options, report.SECTION, load=Run.load, measure=measure, render=report.render, illustrate=illustrate
+    )
 
-    def render(run: Run) -> str:
-        if picture and run.growth:
-            draw(run.growth, picture)
-        return report.render(run, picture=picture)
 
-    return report_runs(options, report.SECTION, load=Run.load, measure=measure, render=render)
+def illustrate(runs: Sequence[Run], page: Path) -> str:
+    """Draw what all the runs have measured beside the page; each of them alone may be of one release only."""
+    rows = [row for run in runs for row in run.growth]
+    if not rows:
+        return ""
+    draw(rows, page.with_name(PICTURE))
+    return f"![What a message costs the worker]({PICTURE})"
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -152,16 +154,19 @@ def _try(
 
 def _sweep(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
     loads = plan_sweep(
-        options.messages // contender.one_in,
+        contender,
+        seconds=options.sweep_seconds,
         usual=options.concurrency,
         handlers=options.handler_ms,
         bodies=options.bodies,
         concurrencies=options.concurrencies,
     )
-    for load in loads_of(contender, loads):
+    used = replace(bed, fresh=False)  # by the load before: what the broker counts is of all of them
+    for load in loads:
         what = f"{load.handler_ms} ms, {load.body_bytes:,} bytes, concurrency {load.concurrency}, {contender.name}"
         with noting_failure(run.skipped, what):
-            run.sweep.append(measure_success(bed, contender, load, round_=round_))
+            bed.empty()  # of what a worker that was killed had not acknowledged
+            run.sweep.append(measure_success(used, contender, load, round_=round_))
 
 
 def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options: argparse.Namespace) -> None:
@@ -174,7 +179,8 @@ def _grow(run: Run, bed: Bed, contender: Contender | Peer, round_: int, options:
 
 def _retry_load(options: argparse.Namespace, contender: Contender | Peer) -> RetryLoad:
     most = options.peer_retries if isinstance(contender, Peer) else options.messages // contender.one_in
-    return RetryLoad(min(options.messages, most), options.concurrency, options.pace, options.paced_seconds)
+    pace = pace_of(contender, options.pace)
+    return RetryLoad(min(options.messages, most), options.concurrency, pace, options.paced_seconds)
 
 
 def _sleepers_load(options: argparse.Namespace) -> SleepersLoad:
@@ -203,7 +209,7 @@ def show_profile(options: argparse.Namespace) -> str:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = open_parser("bench.worker", __doc__)
-    parser.add_argument("--parts", type=words(*PARTS), default=list(USUAL_PARTS), metavar=",".join(PARTS))
+    parser.add_argument("--parts", type=words(*PARTS), default=list(PARTS), metavar=",".join(PARTS))
     parser.add_argument("--contenders", type=words(*CONTENDERS), default=list(CONTENDERS), metavar=",".join(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=20_000, help="that wait in the queue when the worker starts")
@@ -219,7 +225,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 _QUICK: dict[str, object] = {
     "rounds": 1, "messages": 300, "pace": 50.0, "paced_seconds": 0.5, "sleepers": 100, "sleep": 3.0,
     "crash_sleepers": 100, "counts": [100, 300], "repeats": 1, "handler_ms": [0, 1], "bodies": [1024, 65_536],
-    "concurrencies": [1, 4], "idle_seconds": 1.0,
+    "concurrencies": [1, 4], "idle_seconds": 1.0, "sweep_seconds": 0.02,
 }  # fmt: skip
 
 
@@ -239,6 +245,7 @@ def _add_sleepers(group: argparse._ArgumentGroup) -> None:
 def _add_sweep(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--handler-ms", type=numbers, default=[0, 1, 10], metavar="N,N")
     group.add_argument("--bodies", type=numbers, default=[1024, 16_384, 131_072, 1_048_576], metavar="N,N")
+    group.add_argument("--sweep-seconds", type=float, default=WORK_SECONDS, help="of work in each trial of the sweep")
     group.add_argument("--counts", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000], metavar="N,N")
     group.add_argument("--repeats", type=int, default=MOST_REPEATS, help="of few messages, at most")
     group.add_argument("--concurrencies", type=numbers, default=[1, 4, 16, 64], metavar="N,N")

@@ -15,7 +15,7 @@ import pika
 
 from bench.brokers import Brokers, own_vhost
 from bench.errors import Abandoned
-from bench.measure import Meter
+from bench.measure import FineMeter, Meter
 from bench.worker_contenders import Contender
 from bench.worker_peers import Peer
 from bench.worker_settings import ADDRESS, NAMESPACE, QUEUE, REDRIVE_QUEUES, Queues, Settings
@@ -54,6 +54,10 @@ class Bed:
     @property
     def meter(self) -> Meter:
         return Meter(tuple(self.broker.pids()))
+
+    @property
+    def fine_meter(self) -> FineMeter:
+        return FineMeter(tuple(self.broker.pids()))
 
     def write_files(self, folder: Path, contender: Contender, settings: Settings, *, port: int) -> tuple[Path, Path]:
         """Write what the operator would mount: the config, and the folder of the broker's Secret."""

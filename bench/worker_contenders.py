@@ -10,8 +10,9 @@
 What a team would pick instead stands in `worker_peers`.
 """
 
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from bench.worker_peers import PEERS, Peer
 from bench.worker_settings import REDRIVE_QUEUES, Queues
 from redrive.spec import PythonMode
 
-# As people set it; and as many as batches of acknowledgements need in order not to run dry.
+# As people set it; as many as batches of acknowledgements need in order not to run dry; and where messages fail, as
+# many as Redrive takes, for which 500 made a retry a tenth dearer to worker and broker together.
 BLOCKING_PREFETCH = 100
 SELECT_PREFETCH = 500
+SELECT_RETRY_PREFETCH = 200
 
 COMMAND, HTTP = "command", "http"
 PROGRAM = Path(__file__).with_name("worker_program.py")
@@ -47,10 +50,14 @@ class Contender:
     module: str = "redrive.worker"
     retry_module: str | None = "redrive.worker"
     options: tuple[str, ...] = ()
+    retry_options: tuple[str, ...] = ()
     runner: PythonMode | str = PythonMode.THREAD  # hand-written ones run their handler where they are
     ours: bool = True
     one_in: int = 1  # so many messages are asked of it: a program takes a while to start
+    most_calls: float = math.inf  # a second, that leave it time between them: where there is none, nothing is on time
     at_once: str = ""  # what runs at the same time in one that cannot be told how many
+    lanes: int = 1  # and how many that are
+    per_second: int = 25_000  # messages that take no time, roughly: so that each can be given work for so many seconds
 
     @property
     def queues(self) -> Queues:
@@ -69,6 +76,9 @@ class Contender:
         """Say whether it can be told to run more at once."""
         return self.ours
 
+    def runs_at_once(self, told: int) -> int:
+        return told if self.concurrent else self.lanes
+
     def write(self, number: int, *, failures: int, size: int) -> tuple[bytes, pika.BasicProperties]:
         body = write_body(number, failures=failures, size=size)
         return body, pika.BasicProperties(delivery_mode=2, message_id=str(number))
@@ -76,7 +86,8 @@ class Contender:
     def command(self, config: Path, broker: Path, *, retry_key: str, under: tuple[str, ...] = ()) -> list[str]:
         """Build the command; with a `retry_key` failed messages are to go there. `under` is a module that runs it."""
         module = self.retry_module if retry_key else self.module
-        extra = self.options if self.ours else (*self.options, "--retry-key", retry_key)
+        chosen = self.retry_options if retry_key else self.options
+        extra = chosen if self.ours else (*chosen, "--retry-key", retry_key)
         words = (*under, module, "--config", config, "--broker", broker, *extra)
         return [sys.executable, "-m", *map(str, words)]
 
@@ -105,17 +116,19 @@ SCRIPTED: dict[str, Contender] = {
     for contender in (
         Contender(
             "blocking", "bench.worker_blocking", None, ("--prefetch", str(BLOCKING_PREFETCH)), ours=False,
-            at_once=f"one at a time, with a prefetch of {BLOCKING_PREFETCH}",
+            at_once=f"one at a time, with a prefetch of {BLOCKING_PREFETCH}", per_second=13_000,
         ),
         Contender(
             "select", "bench.worker_select", "bench.worker_select_retry", ("--prefetch", str(SELECT_PREFETCH)),
-            ours=False, at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH}",
+            ("--prefetch", str(SELECT_RETRY_PREFETCH)), ours=False,
+            at_once=f"one at a time, with a prefetch of {SELECT_PREFETCH} ({SELECT_RETRY_PREFETCH} with retries)",
+            per_second=40_000,
         ),
         Contender("thread", runner=PythonMode.THREAD),
         Contender("async", runner=PythonMode.ASYNC),
         Contender("process", runner=PythonMode.PROCESS),
-        Contender("command", runner=COMMAND, one_in=10),
-        Contender("http", runner=HTTP),
+        Contender("command", runner=COMMAND, one_in=10, most_calls=10, per_second=50),
+        Contender("http", runner=HTTP, per_second=2_000),
     )
 }  # fmt: skip
 
@@ -127,15 +140,15 @@ def describe_concurrency(names: Iterable[str], told: int | None = None) -> str:
     named = list(names)
     heard = [name for name in named if CONTENDERS[name].concurrent]
     many = "as it stands there" if told is None else str(told)
-    parts = [f"Concurrency {many} is what {_and(heard)} {'is' if len(heard) == 1 else 'are'} told"] if heard else []
+    parts = [f"Concurrency {many} is what {name_all(heard)} {'is' if len(heard) == 1 else 'are'} told"] if heard else []
     kinds: dict[str, list[str]] = {}
     for name in named:
         if name not in heard:
             kinds.setdefault(CONTENDERS[name].at_once, []).append(name)
-    parts += [f"{_and(alike)} {'runs' if len(alike) == 1 else 'run'} {kind}" for kind, alike in kinds.items()]
+    parts += [f"{name_all(alike)} {'runs' if len(alike) == 1 else 'run'} {kind}" for kind, alike in kinds.items()]
     return f"{'; '.join(parts)}."
 
 
-def _and(names: Sequence[str]) -> str:
+def name_all(names: Iterable[str]) -> str:
     *others, last = (f"`{name}`" for name in names)
     return f"{', '.join(others)} and {last}" if others else last

@@ -4,6 +4,7 @@ CPU for a message is in microseconds, other times are in milliseconds and memory
 otherwise: they are written for people.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 from bench.measure import Share
 from bench.run_file import read_run
+from bench.tables import count_lost
+from bench.worker_contenders import CONTENDERS
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Sleepers:
     others_busy: float
     lost: int
     duplicated: int
+    own_before: float = math.nan  # of the worker's own process; older runs have only that of it and its children
+    own_asleep: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -152,11 +157,18 @@ class Run:
     def others_busy(self) -> list[float]:
         return [row.others_busy for row in (*self._worked(), *self.idle)]
 
+    def losses(self) -> dict[str, int]:
+        return count_lost(self._worked())
+
     def lost(self) -> int:
-        return sum(row.lost for row in self._worked())
+        return sum(count for name, count in self.losses().items() if is_ours(name))
 
     def _worked(self) -> list[Success | Retry | Sleepers | Crash | Growth]:
         return [*self.success, *self.retry, *self.sleepers, *self.crash, *self.sweep, *self.growth]
+
+
+def is_ours(name: str) -> bool:
+    return name in CONTENDERS and CONTENDERS[name].ours
 
 
 def _idle(**row: Any) -> Idle:  # noqa: ANN401 - as a file holds it

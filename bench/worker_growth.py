@@ -7,6 +7,8 @@ worker grows with what it has handled, and nothing in it is searched.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 from bench.measure import FineMeter
 from bench.usage import Accounts, Usage
@@ -46,6 +48,15 @@ class Load:
         return max(1, min(self.most_repeats, ENOUGH // self.messages))
 
 
+@dataclass(frozen=True)
+class Once:
+    """What was used after the warm-up, for how many messages, and how many were lost."""
+
+    used: Usage
+    counted: int
+    lost: int
+
+
 def plan_growth(*, counts: Sequence[int], concurrencies: Sequence[int], usual: Load) -> list[Load]:
     """Vary one of the two at a time; what both lists have is measured once."""
     by_count = [replace(usual, messages=count) for count in counts]
@@ -56,24 +67,30 @@ def plan_growth(*, counts: Sequence[int], concurrencies: Sequence[int], usual: L
 
 def measure_growth(bed: Bed, contender: Contender | Peer, load: Load, *, round_: int) -> Growth:
     found = [_measure_once(bed, contender, load) for _ in range(load.repeats)]
-    counted = sum(count for _, count, _ in found)
+    return sum_up(found, load, version=bed.broker.version, contender=contender.name, round_=round_)
+
+
+def sum_up(found: Sequence[Once], load: Load, *, version: str, contender: str, round_: int) -> Growth:
+    """Take all repeats as one window: of one of 40 ms, read in ticks of 10, nothing is known."""
+    used = reduce(add, (once.used for once in found))
+    counted = sum(once.counted for once in found)
     return Growth(
-        version=bed.broker.version,
-        contender=contender.name,
+        version=version,
+        contender=contender,
         round=round_,
         messages=load.messages,
         concurrency=load.concurrency,
         repeats=load.repeats,
-        worker_cpu=per_message(sum(used.receiver for used, _, _ in found), counted),
-        broker_cpu=per_message(sum(used.broker for used, _, _ in found), counted),
-        others_busy=max(used.others_busy for used, _, _ in found),
-        lost=sum(lost for _, _, lost in found),
+        worker_cpu=per_message(used.receiver, counted),
+        broker_cpu=per_message(used.broker, counted),
+        others_busy=used.others_busy,
+        lost=sum(once.lost for once in found),
     )
 
 
-def _measure_once(bed: Bed, contender: Contender | Peer, load: Load) -> tuple[Usage, int, int]:
-    """Tell what was used after the warm-up, for how many messages, and how many were lost."""
+def _measure_once(bed: Bed, contender: Contender | Peer, load: Load) -> Once:
     numbers = range(load.messages)
+    bed.empty()  # of what the worker before was killed with: it would be handled, and counted as nobody's
     with open_trial(bed, contender, Plan(Settings(load.concurrency), load.messages)) as trial:
         trial.publish(numbers)
         await_quiet(bed.meter)
@@ -86,4 +103,4 @@ def _measure_once(bed: Bed, contender: Contender | Peer, load: Load) -> tuple[Us
             lost = trial.count_lost(worker, numbers)
             worker.kill()
         bed.count_left(contender.queues)
-        return used, load.messages - seen, lost
+        return Once(used, load.messages - seen, lost)

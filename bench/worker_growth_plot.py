@@ -1,5 +1,6 @@
 """What a message costs a worker, over how many there are and how many run at once: flat, if nothing grows."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def plan_panels(rows: Sequence[Growth]) -> list[Panel]:
 
 
 def list_growth(rows: Sequence[Growth]) -> str:
-    """Say how much dearer a message is at the end of each curve than at its beginning."""
+    """Say how much dearer a message is at the end of each curve than at its beginning, and at the highest point."""
     lines = [
         f"- {panel.title}, from {panel.places[0]:,} to {panel.places[-1]:,} {panel.axis}: {_grown(panel)}"
         for panel in plan_panels(rows)
@@ -29,8 +30,19 @@ def list_growth(rows: Sequence[Growth]) -> str:
 
 
 def _grown(panel: Panel) -> str:
-    ends = {name: (values[0], values[-1]) for name, values in panel.lines.items()}
-    return ", ".join(f"{name} × {last / first:.2f}" for name, (first, last) in ends.items() if first > 0 and last > 0)
+    told = (
+        f"{name} × {last / first:.2f} (its highest × {span(values):.2f} of its lowest)"
+        for name, values in panel.lines.items()
+        for first, last in [(values[0], values[-1])]
+        if first > 0 and last > 0
+    )
+    return ", ".join(told)
+
+
+def span(values: Sequence[float]) -> float:
+    """Divide the highest by the lowest: a curve may bend between its ends."""
+    known = [value for value in values if value > 0]
+    return max(known) / min(known) if known else math.nan
 
 
 def _panels(rows: Sequence[Growth]) -> Iterator[Panel]:

@@ -2,6 +2,7 @@
 
 It starts on an empty queue. When it takes from it and has come to rest, it is looked at over a window. The broker alone
 is looked at for half of such a window before and for half of one afterwards, because it does less as it gets older.
+What a worker makes it do is a few milliseconds in a window, so both are read to the nanosecond, not in ticks of ten.
 """
 
 import time
@@ -35,7 +36,7 @@ def measure_idle(bed: Bed, contender: Contender | Peer, load: Load, *, round_: i
         before = _watch_broker(bed, load.seconds / 2)
         with trial.work() as worker:
             _await_rest(trial, worker)
-            used = _watch(Accounts(bed.meter, FineMeter((worker.pid,)), trial.beside), load.seconds)
+            used = _watch(Accounts(bed.fine_meter, FineMeter((worker.pid,)), trial.beside), load.seconds)
             worker.must_live()
             memory, shares = worker.meter.memory_mib(), worker.meter.shares() if contender.ours else []
             worker.kill()
@@ -70,7 +71,7 @@ def _await_rest(trial: Trial, worker: WorkerProcess) -> None:
 
 def _watch_broker(bed: Bed, seconds: float) -> Usage:
     await_quiet(bed.meter)
-    return _watch(Accounts(bed.meter), seconds)
+    return _watch(Accounts(bed.fine_meter), seconds)
 
 
 def _watch(accounts: Accounts, seconds: float) -> Usage:

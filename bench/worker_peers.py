@@ -9,6 +9,7 @@
 - `taskiq`: asyncio, with taskiq-aio-pika; its smart retries wait in a delay queue.
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,11 +43,17 @@ class Peer:
     dead: str = ""
     concurrent: bool = False  # can be told to run more at once
     at_once: str = ""  # what runs at the same time in one that cannot
+    lanes: int = 1  # and how many that are
+    per_second: int = 2_500  # messages that take no time, roughly
 
     ours = False
     retries = True
     serves = False
     one_in = 1
+    most_calls = math.inf
+
+    def runs_at_once(self, told: int) -> int:
+        return told if self.concurrent else self.lanes
 
     @property
     def queues(self) -> Queues:
@@ -90,6 +97,8 @@ PEERS: dict[str, Peer] = {
             held_besides=(".DQ",),
             dead="{work}.XQ",
             at_once=f"{DRAMATIQ_THREADS} threads",
+            lanes=int(DRAMATIQ_THREADS),
+            per_second=3_500,
         ),
         Peer(
             "celery", _PREFORK, layouts.lay_celery, messages.write_for_celery, queue_type="classic", concurrent=True
@@ -101,7 +110,7 @@ PEERS: dict[str, Peer] = {
         Peer("celery-quorum", _PREFORK, layouts.lay_celery_quorum, messages.write_for_celery, concurrent=True),
         Peer(
             "faststream", ("-m", "bench.peers.on_faststream"), layouts.lay_faststream, messages.write_for_faststream,
-            at_once="as many coroutines as its prefetch of 100 brings",
+            at_once="as many coroutines as its prefetch of 100 brings", lanes=100, per_second=3_500,
         ),
         Peer(
             "taskiq",
@@ -110,6 +119,7 @@ PEERS: dict[str, Peer] = {
             messages.write_for_taskiq,
             dead=layouts.TASKIQ_DEAD,
             at_once="100 tasks, with a prefetch of 100",
+            lanes=100,
         ),
     )
 }  # fmt: skip

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bench.errors import Abandoned
-from bench.measure import TreeMeter
+from bench.measure import OwnMeter, TreeMeter
 from redrive_testbed.places import REPOSITORY
 from redrive_testbed.shell import tail
 
@@ -26,6 +26,7 @@ class WorkerProcess:
         self._log = log
         self.pid = process.pid
         self.meter = TreeMeter((process.pid,))
+        self.own_meter = OwnMeter((process.pid,))  # without the processes of its handlers
 
     def must_live(self) -> None:
         if self._process.poll() is not None:

@@ -1,19 +1,20 @@
 """A run of the worker's bench as tables for people: medians over the rounds, ratios to the measure, and the goals."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from bench.measure import median
 from bench.run_facts import introduce
-from bench.tables import Section, grouped, list_skipped, ratio, spread, table, warn_of_others
+from bench.tables import Section, grouped, list_skipped, ratio, spread, table, tell_losses, warn_of_others
 from bench.worker_contenders import (
     RETRY_GOALS,
     RETRY_MEASURE,
     SUCCESS_GOALS,
     SUCCESS_MEASURE,
     describe_concurrency,
+    name_all,
 )
-from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success
+from bench.worker_figures import Crash, Growth, Retry, Run, Sleepers, Success, is_ours
 from bench.worker_growth_plot import list_growth
 from bench.worker_idle_report import show_idle
 from bench.worker_sweep_report import show_sweep
@@ -30,18 +31,19 @@ RETRY_HEAD = (
     "p99", "max", "peak MiB", "redelivered", "lost", "dup.",
 )  # fmt: skip
 SLEEPERS_HEAD = (
-    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "MiB asleep", "unacked", "fresh p50 ms", "p99", "max",
-    "lost", "dup.",
+    "RabbitMQ", "contender", "sleepers", "asleep", "MiB before", "MiB asleep", "own MiB before", "own MiB asleep",
+    "unacked", "fresh p50 ms", "p99", "max", "lost", "dup.",
 )  # fmt: skip
 CRASH_HEAD = ("RabbitMQ", "contender", "sleepers", "asleep", "all home s", "attempts overspent", "lost", "dup.")
 GROWTH_HEAD = ("RabbitMQ", "contender", "messages", "concurrency", "worker CPU µs", "broker CPU µs")
 
 
-def render(run: Run, picture: Path | None = None) -> str:
-    """Write the whole report in Markdown; the picture is that of the growth, if there is one."""
+def render(run: Run) -> str:
+    """Write the whole report in Markdown."""
     parts = [
         introduce(run.facts),
         warn_of_others(run.others_busy(), "Messages a second and lateness"),
+        tell_losses(run.losses(), is_ours),
         show_targets(run),
         *_success(run.success),
         *_retry(run.retry),
@@ -49,7 +51,7 @@ def render(run: Run, picture: Path | None = None) -> str:
         _crash(run.crash),
         *show_idle(run.idle),
         *show_sweep(run.sweep),
-        _growth(run.growth, picture),
+        _growth(run.growth),
         list_skipped(run.skipped),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -90,18 +92,28 @@ def _retry(rows: Sequence[Retry]) -> Iterable[str]:
     for (version,), group in grouped(rows, lambda row: (row.version,)):
         measure = [row for row in group if row.contender == RETRY_MEASURE]
         cells = [_retry_cells(cell, measure) for _, cell in grouped(group, lambda row: (row.contender,))]
-        first, earliest = group[0], min(row.earliest for row in group)
+        earliest = min(row.earliest for row in group)
         yield (
             f"#### RabbitMQ {version}, every message fails once and is back after 1 s\n\n{table(RETRY_HEAD, cells)}\n\n"
-            f"{_counts(group)} messages of 1 KB. {_concurrency(group)} Lateness at "
-            f"{first.offered_per_second:,.0f} messages a second offered; the earliest of all came {earliest:+.1f} ms "
-            f"from its due time. {_others(group)}"
+            f"{_counts(group)} messages of 1 KB. {_concurrency(group)} Lateness at {_paces(group)}; the "
+            f"earliest of all came {earliest:+.1f} ms from its due time. {_others(group)}"
         )
 
 
 def _counts(rows: Iterable[Retry]) -> str:
     """Say how many there were; peers may have had fewer."""
     return " or ".join(f"{count:,}" for count in sorted({row.messages for row in rows}, reverse=True))
+
+
+def _paces(rows: Iterable[Retry]) -> str:
+    """Say what was offered; who starts a program for each message is offered less, and is named."""
+    names: dict[float, list[str]] = {}
+    for row in rows:
+        names.setdefault(row.offered_per_second, []).append(row.contender)
+    usual, *fewer = sorted(names, reverse=True)
+    said = [f"{usual:,.0f} messages a second offered"]
+    said += [f"{pace:,.0f} to {name_all(dict.fromkeys(names[pace]))}" for pace in fewer]
+    return ", ".join(said)
 
 
 def _retry_cells(cell: Sequence[Retry], measure: Sequence[Retry]) -> list[str]:
@@ -129,6 +141,7 @@ def _sleepers(rows: Sequence[Sleepers]) -> str:
     cells = [_sleepers_cells(cell) for _, cell in grouped(rows, lambda row: (row.version, row.contender))]
     return (
         f"#### While failed messages sleep\n\n{table(SLEEPERS_HEAD, cells)}\n\n"
+        f"MiB are those of the worker with all its children, own MiB those of its own process. "
         f"{rows[0].fresh_per_second:,.0f} fresh messages a second. {_others(rows)}"
     )
 
@@ -141,6 +154,8 @@ def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
         f"{min(row.asleep for row in cell):,}",
         spread([row.memory_before for row in cell], ".1f"),
         spread([row.memory_asleep for row in cell], ".1f"),
+        _known([row.own_before for row in cell], ".1f"),
+        _known([row.own_asleep for row in cell], ".1f"),
         str(max(row.unacked for row in cell)),
         spread([row.fresh_p50 for row in cell], ".1f"),
         spread([row.fresh_p99 for row in cell], ".1f"),
@@ -148,6 +163,12 @@ def _sleepers_cells(cell: Sequence[Sleepers]) -> list[str]:
         str(sum(row.lost for row in cell)),
         str(sum(row.duplicated for row in cell)),
     ]
+
+
+def _known(values: Sequence[float], form: str) -> str:
+    """Write what was measured; older runs have nothing of it."""
+    known = [value for value in values if not math.isnan(value)]
+    return spread(known, form) if known else "–"
 
 
 def _crash(rows: Sequence[Crash]) -> str:
@@ -169,7 +190,7 @@ def _crash(rows: Sequence[Crash]) -> str:
     return f"#### A worker killed while its messages sleep\n\n{table(CRASH_HEAD, cells)}\n\n{_others(rows)}"
 
 
-def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
+def _growth(rows: Sequence[Growth]) -> str:
     if not rows:
         return ""
     ordered = sorted(rows, key=lambda row: (row.messages, row.concurrency))
@@ -184,10 +205,9 @@ def _growth(rows: Sequence[Growth], picture: Path | None) -> str:
         ]
         for _, cell in grouped(ordered, lambda row: (row.version, row.contender, row.messages, row.concurrency))
     ]
-    shown = f"\n\n![What a message costs the worker]({picture.name})" if picture else ""
     return (
         f"#### What a message costs as there are more\n\n{table(GROWTH_HEAD, cells)}\n\n{list_growth(rows)}\n\n"
-        f"{_others(rows)}{shown}"
+        f"{_others(rows)}"
     )
 
 

@@ -20,6 +20,7 @@ from bench.worker_success import per_message
 from bench.worker_trial import Plan, Trial, await_quiet, name_percentiles, open_trial
 
 DELAY = timedelta(seconds=1)
+CALLS = 2  # of each message: one fails, one succeeds
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,11 @@ def measure_retry(bed: Bed, contender: Contender | Peer, load: Load, *, round_: 
             lost=lost,
             duplicated=trial.ledger.duplicated(everything, failures=1) + bed.count_left(contender.queues),
         )
+
+
+def pace_of(contender: Contender | Peer, usual: float) -> float:
+    """Say how many messages a second it is offered: where it cannot keep up, they wait behind each other."""
+    return min(usual, contender.most_calls / CALLS)
 
 
 def plan_retry(load: Load) -> Plan:

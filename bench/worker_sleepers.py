@@ -56,12 +56,12 @@ def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round
     with open_trial(bed, contender, plan) as trial, trial.work() as worker:
         trial.publish(load.warming)
         trial.wait_for_all(worker, load.warming)
-        before = worker.meter.memory_mib()
+        before, own_before = worker.meter.memory_mib(), worker.own_meter.memory_mib()
         trial.publish(load.sleeping)
         fall_asleep(trial, worker, load.sleeping, load.delay)
         accounts = Accounts(bed.meter, worker.meter, trial.beside)
         usage = accounts.read()
-        with watch_peak(worker.meter) as peak:
+        with watch_peak(worker.meter) as peak, watch_peak(worker.own_meter) as own_peak:
             fresh, unacked, asleep = _look(trial, load)
         used = accounts.read() - usage
         everything = range(fresh.stop)
@@ -77,6 +77,8 @@ def measure_sleepers(bed: Bed, contender: Contender | Peer, load: Load, *, round
             asleep=asleep,
             memory_before=before,
             memory_asleep=peak.mebibytes,
+            own_before=own_before,
+            own_asleep=own_peak.mebibytes,
             unacked=unacked,
             fresh_per_second=load.pace,
             others_busy=used.others_busy,

@@ -1,10 +1,12 @@
 """Where the success path bends: handlers that take a while, bodies that are large, more or less at once.
 
 Handlers are crossed with concurrency, because one makes up for the other; bodies are varied alone. A hand-written
-consumer has no concurrency, so it stands once for each handler.
+consumer has no concurrency, so it stands once for each handler. Each gets as many messages as it has work with for a
+second or two, by how many it runs at once: with the same number for all, who runs a hundred would be done before
+anything could be seen, and who runs one would take minutes to show that ten milliseconds are ten.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 from bench.worker_contenders import Contender
@@ -12,32 +14,34 @@ from bench.worker_peers import Peer
 from bench.worker_success import Load
 from bench.worker_trial import USUAL_BODY
 
-MOST_BYTES = 64 * 2**20  # of a queue
-SLOW_SECONDS = 4  # that they may take, with as many at a time as there can be
+WORK_SECONDS = 1.5  # by what is known of each; a machine that is faster by half still looks for a second
+MOST_BYTES = 256 * 2**20  # of a queue: its broker holds them in memory, and is to be far from its alarm
+LEAST = 10  # messages
 
 
 def plan_sweep(
-    messages: int, *, usual: int, handlers: Sequence[float], bodies: Sequence[int], concurrencies: Sequence[int]
+    contender: Contender | Peer,
+    *,
+    seconds: float,
+    usual: int,
+    handlers: Sequence[float],
+    bodies: Sequence[int],
+    concurrencies: Sequence[int],
 ) -> list[Load]:
+    """Give the loads of one contender: without concurrency, those that differ by nothing else are one."""
     crossed = [(handler, USUAL_BODY, concurrency) for handler, concurrency in product(handlers, concurrencies)]
     large = [(0.0, size, usual) for size in bodies]
-    return [
-        Load(_count(messages, handler, size, concurrency), concurrency, size, handler)
-        for handler, size, concurrency in dict.fromkeys([*crossed, *large])
-    ]
+    loads: dict[tuple[float, int, int | None], Load] = {}
+    for handler, size, concurrency in (*crossed, *large):
+        count = _count(contender, seconds, handler, size, concurrency)
+        kind = (handler, size, concurrency if contender.concurrent else None)
+        loads.setdefault(kind, Load(count, concurrency, size, handler))
+    return list(loads.values())
 
 
-def loads_of(contender: Contender | Peer, loads: Sequence[Load]) -> Iterator[Load]:
-    """Give each its own: without concurrency, those that differ by nothing else are one."""
-    seen = set()
-    for load in loads:
-        kind = (load.handler_ms, load.body_bytes, load.concurrency if contender.concurrent else None)
-        if kind not in seen:
-            seen.add(kind)
-            yield load
-
-
-def _count(messages: int, handler_ms: float, size: int, concurrency: int) -> int:
-    """Take fewer where they are slow or large: nobody waits for an hour to learn that ten milliseconds are ten."""
-    slow = concurrency * SLOW_SECONDS * 1000 / handler_ms if handler_ms else messages
-    return max(10, min(messages, int(slow), MOST_BYTES // size))
+def _count(contender: Contender | Peer, seconds: float, handler_ms: float, size: int, concurrency: int) -> int:
+    """Count what it handles in so many seconds, by itself and by its handlers, as far as there is room."""
+    handled = float(contender.per_second)
+    if handler_ms:
+        handled = min(handled, contender.runs_at_once(concurrency) * 1000 / handler_ms)
+    return max(LEAST, min(int(seconds * handled), MOST_BYTES // size))

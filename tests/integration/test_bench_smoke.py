@@ -46,7 +46,8 @@ def crash_page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def crash_run(crash_page):
-    return run_bench("bench.worker", crash_page, "--contenders", "thread", "--parts", "crash,growth", "--sleep", "6")
+    few = ("--sleep", "6", "--handler-ms", "0", "--bodies", "1024")
+    return run_bench("bench.worker", crash_page, "--contenders", "thread", "--parts", "crash,sweep,growth", *few)
 
 
 def test_bench_skips_nothing(run):
@@ -110,6 +111,12 @@ def test_bench_of_the_worker_kills_one_whose_messages_sleep_and_none_notices(cra
     (row,) = crash_run["crash"]
     assert row["asleep"] == row["sleepers"] > 0
     assert (row["lost"], row["duplicated"], row["overspent"]) == (0, 0, 0)
+
+
+def test_bench_of_the_worker_sweeps_what_was_asked_for_and_loses_nothing(crash_run):
+    rows = [(row["concurrency"], row["lost"], row["duplicated"]) for row in crash_run["sweep"]]
+    assert rows == [(1, 0, 0), (4, 0, 0)]
+    assert all(row["per_second"] > 0 and row["messages"] >= 100 for row in crash_run["sweep"])
 
 
 def test_bench_of_the_worker_draws_what_a_message_costs_as_there_are_more(crash_run, crash_page):

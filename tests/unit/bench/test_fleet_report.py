@@ -1,10 +1,14 @@
 """Tables of the operator's bench: releases are never mixed, several bursts are one row, KEDA's waits are added up."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench import fleet
 from bench.fleet_figures import Burst, FirstMessage, Restart, Run, Size, Start, Steady
+from bench.fleet_latency import plan_waits
 from bench.fleet_latency_report import show_bursts, show_first_messages
+from bench.fleet_plot import plan_panels
 from bench.fleet_report import render
 from bench.keda import documented_waits, plan_steps
 
@@ -89,5 +93,41 @@ def test_pods_come_four_or_as_many_again_at_a_time(wanted, steps, average, most)
     assert (plan_steps(wanted), waits.average, waits.most) == (steps, average, most)
 
 
+def test_picture_has_a_line_for_each_release_whichever_run_measured_it():
+    sizes = [size("3.10.8", 10, 50.0), size("4.3.6", 10, 60.0), size("4.3.6", 1000, 200.0), size("4.3.6", 10, 60.0)]
+    *_, memory = plan_panels([*sizes, replace(size("4.3.6", 1000, 400.0), spread=20)])
+    assert memory.places == [10, 1000]
+    assert {name: str(values) for name, values in memory.lines.items()} == {
+        "RabbitMQ 3.10.8": "[50.0, nan]",
+        "RabbitMQ 4.3.6": "[60.0, 200.0]",
+        "RabbitMQ 4.3.6, in many vhosts": "[nan, 400.0]",
+    }
+
+
 def test_one_burst_is_timed_unless_more_are_asked_for():
     assert (fleet.parse([]).bursts, fleet.parse(["--bursts", "5"]).bursts) == (1, 5)
+
+
+def test_bursts_come_at_all_moments_of_the_operator_s_turn():
+    waits = plan_waits(5, "7 4")
+    assert [int((wait - 5) // 3) for wait in sorted(waits)] == [0, 1, 2, 3, 4]
+    assert waits != sorted(waits)
+
+
+def test_only_burst_comes_at_any_moment_of_the_turn_and_again_at_the_same_with_the_same_seed():
+    waits = [plan_waits(1, f"{seed} 4")[0] for seed in range(100)]
+    assert 5 <= min(waits) < 7
+    assert 18 < max(waits) < 20
+    assert plan_waits(1, "7 4") == plan_waits(1, "7 4")
+
+
+def test_seed_that_nobody_gave_is_another_each_time_and_told():
+    seeds = {fleet.parse([]).burst_seed for _ in range(5)}
+    assert len(seeds) > 1
+    assert fleet.parse(["--burst-seed", "7"]).burst_seed == 7
+
+
+def test_table_of_bursts_says_how_long_after_their_queues_they_came():
+    text = show_bursts([burst(waited=5.2), burst(waited=19.4)])
+    assert "The bursts came 5 to 19 s after their queues." in text
+    assert "after their queues" not in show_bursts([burst()])

@@ -1,6 +1,7 @@
 """What is said of the killed: what is in a queue is not lost, and a worker that ended by itself is counted."""
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,12 @@ def test_everybody_and_every_kill_has_a_line():
     text = rendered(KILL, Kill("4.3.6", "celery", "broker", "2026-05-01", 400, 0, 0, 0, None, 0))
     assert cells(text, "Celery, classic queue")[-1] == "–"
     assert cells(text, "Redrive")[0] == "worker"
+
+
+def test_commit_is_told_once_and_only_of_those_that_know_it():
+    new = replace(KILL, commit="abc1234")
+    assert "- 2026-05-01, commit abc1234: `python" in rendered(new, new, KILL)
+    assert "- 2026-05-01: `python" in rendered(KILL)
 
 
 def test_trial_that_was_given_up_is_told():

@@ -5,6 +5,7 @@ import pytest
 from bench import worker
 from bench.worker_contenders import CONTENDERS
 from bench.worker_peers import PEERS
+from bench.worker_retry import pace_of
 
 
 def turns(*arguments):
@@ -58,6 +59,15 @@ def test_peers_that_are_not_installed_are_refused_before_anything_starts(monkeyp
 def test_quick_run_keeps_what_was_asked_for_by_name():
     options = worker.parse(["--quick", "--sleep", "7"])
     assert (options.sleep, options.messages, options.repeats) == (7.0, 300, 1)
+
+
+@pytest.mark.parametrize(("name", "pace"), [("command", 5), ("thread", 50), ("http", 50), ("celery", 50)])
+def test_who_starts_a_program_for_each_message_is_offered_what_it_has_time_for(name, pace):
+    assert pace_of(CONTENDERS[name], worker.parse([]).pace) == pace
+
+
+def test_pace_that_is_slow_enough_already_is_that_of_everybody():
+    assert pace_of(CONTENDERS["command"], 2) == 2
 
 
 def test_peers_are_contenders_by_the_same_name():

@@ -25,4 +25,6 @@ def test_run_of_before_there_were_crashes_is_still_read(tmp_path):
 
 
 def test_message_lost_in_a_crash_counts_as_lost():
-    assert Run({}, crash=[Crash("4.3.6", "celery", 0, 10, 10, 1.5, 0.0, 0, 2, 0)]).lost() == 2
+    rows = [Crash("4.3.6", name, 0, 10, 10, 1.5, 0.0, 0, 2, 0) for name in ("process", "celery")]
+    run = Run({}, crash=rows)
+    assert (run.lost(), run.losses()) == (2, {"process": 2, "celery": 2})

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from bench.measure import Share, TreeMeter, read_share
+from bench.measure import FineMeter, OwnMeter, Share, TreeMeter, read_share
 from bench.worker_figures import Idle, Run
 from bench.worker_idle_report import name_processes, show_idle
 
@@ -52,6 +53,22 @@ def test_process_that_has_gone_meanwhile_has_no_memory():
 def test_children_are_told_after_their_parents(a_child_with_a_child):
     generations = [share.generation for share in TreeMeter((a_child_with_a_child.pid,)).shares()]
     assert generations == [0, 1]
+
+
+def test_child_that_is_named_beside_its_parent_is_counted_once(a_child_with_a_child):
+    parent = a_child_with_a_child.pid
+    (child,) = [pid for pid in TreeMeter((parent,)).processes() if pid != parent]
+    both, used = FineMeter((parent, child)).cpu_seconds(), FineMeter((parent,)).cpu_seconds()
+    assert both == pytest.approx(used, abs=FineMeter((child,)).cpu_seconds() / 2)
+    assert sorted(TreeMeter((child, parent)).processes()) == sorted((parent, child))
+
+
+def test_own_memory_of_a_worker_is_that_of_one_process_with_all_that_it_shares(a_child_with_a_child):
+    pid = a_child_with_a_child.pid
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    resident = sum(int(status[name].split()[0]) for name in ("RssAnon", "RssFile", "RssShmem")) / 1024
+    assert OwnMeter((pid,)).memory_mib() == pytest.approx(resident, abs=1)
+    assert TreeMeter((pid,)).memory_mib() > OwnMeter((pid,)).memory_mib()
 
 
 def test_processes_of_a_worker_are_named_by_what_they_are():

@@ -1,11 +1,12 @@
 """Tables of the worker's bench: nobody is said to have a concurrency that it was not told, or a figure twice."""
 
+import math
 from dataclasses import fields
 
 import pytest
 
 from bench.worker_contenders import CONTENDERS, describe_concurrency
-from bench.worker_figures import Run, Success
+from bench.worker_figures import Retry, Run, Sleepers, Success
 from bench.worker_report import render
 from bench.worker_sweep_report import show_sweep
 
@@ -29,8 +30,8 @@ def test_whoever_is_not_told_a_concurrency_says_what_it_runs_at_once(name):
 
 def test_concurrency_is_told_of_those_only_that_were_told():
     assert describe_concurrency(["select", "thread", "celery", "dramatiq"], 4) == (
-        "Concurrency 4 is what `thread` and `celery` are told; `select` runs one at a time, with a prefetch of 500; "
-        "`dramatiq` runs 8 threads."
+        "Concurrency 4 is what `thread` and `celery` are told; `select` runs one at a time, with a prefetch of 500 "
+        "(200 with retries); `dramatiq` runs 8 threads."
     )
 
 
@@ -65,3 +66,21 @@ def test_sweep_of_larger_bodies_shows_everybody_in_its_only_row():
 def test_contender_that_was_not_measured_has_no_figure_in_the_sweep():
     (text,) = show_sweep([row("thread", 100, 1), row("thread", 400, 4), row("process", 90, 4)])
     assert [line[-1] for line in lines_of(text)[1]] == ["–", "90 (–)"]
+
+
+def test_table_of_retries_says_who_was_offered_fewer_messages_a_second():
+    values = {field.name: 0 for field in fields(Retry)} | {"version": "4.3.6", "concurrency": 4}
+    paces = (("select", 50.0), ("thread", 50.0), ("command", 5.0))
+    rows = [Retry(**values | {"contender": name, "offered_per_second": pace}) for name, pace in paces]
+    assert "Lateness at 50 messages a second offered, 5 to `command`;" in render(Run({}, retry=rows))
+    assert "Lateness at 50 messages a second offered;" in render(Run({}, retry=rows[:2]))
+
+
+def test_sleepers_have_the_memory_of_the_worker_s_own_process_beside_that_of_all():
+    values = {field.name: 0 for field in fields(Sleepers)} | {"version": "4.3.6", "contender": "process"}
+    known = {"memory_before": 64.0, "memory_asleep": 65.0}
+    new = Sleepers(**values | known | {"own_before": 33.0, "own_asleep": 34.0})
+    old = Sleepers(**values | known | {"own_before": math.nan, "own_asleep": math.nan})
+    for row_, own in ((new, ["33.0", "34.0"]), (old, ["–", "–"])):
+        _, (line,) = lines_of(render(Run({}, sleepers=[row_])))
+        assert line[4:8] == ["64.0", "65.0", *own]
