@@ -35,6 +35,7 @@ class Wrong(StrEnum):
     """What can be wrong with a message."""
 
     LOST = "lost"
+    WAITING = "still waiting when all had come to rest"
     STUCK = "held for nobody"
     WRONGLY_PARKED = "wrongly parked"
     SKIPPED = "an attempt was skipped"
@@ -45,6 +46,7 @@ class Wrong(StrEnum):
     TOO_OFTEN = "run more often than what was broken explains"
     DOUBLED = "parked twice, or handled and parked, though nothing was broken"
     LATE = "later than what was broken explains"
+    UNRECOVERED = "nothing that came after the mending was handled"
     UNKNOWN = "nobody published it"
     FORBIDDEN = "run though it cannot be read"
 
@@ -164,7 +166,9 @@ class _Case:
         if handled or self.letters:
             return
         if self.name in self.found.waiting:
+            # Nothing is told to sleep for longer than the rest lasts: whatever waits, nobody takes.
             counts["waiting"] += 1
+            yield self._complain(Wrong.WAITING, self._story())
         elif self.name in self.found.stuck:
             counts["stuck"] += 1
             yield self._complain(Wrong.STUCK, self._story())

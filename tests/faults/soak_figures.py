@@ -35,7 +35,7 @@ class Soak:
 
     @property
     def is_right(self) -> bool:
-        return bool(self.courses) and not self.complaints and not self.account.lost
+        return bool(self.courses) and not (self.complaints or self.account.lost or self.account.waiting)
 
 
 def place(page: str, report: str) -> str:

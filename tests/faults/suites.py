@@ -34,11 +34,16 @@ class Suite:
     json: str
     shows_whole: bool = False
 
-    def render(self, rows):
-        return figures.render(rows, whole=self.shows_whole)
+    def render(self, rows, page=None):
+        """Write the report of these rows, with what the page says of others, if there is one."""
+        before = self._read(page) if page else figures.NOTHING
+        return figures.render(rows, whole=self.shows_whole, before=before)
 
     def place(self, page, report):
         return figures.place(page, report, begin=self.markers[0], end=self.markers[1])
+
+    def _read(self, page):
+        return figures.read_report(page, begin=self.markers[0], end=self.markers[1])
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from faults.accounting import (
     Account,
+    Complaint,
     Disturbance,
     Findings,
+    Wrong,
     account,
     lateness_seconds,
     recovery_seconds,
@@ -81,14 +83,23 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         workers=stage.workers,
         delay=DELAY_SECONDS,
     )
+    return conclude(findings, seconds=time.monotonic() - began)
+
+
+def conclude(found: Findings, *, seconds: float) -> Outcome:
+    """Sum a trial up. It is wrong as well where nothing was handled of what came after a mending: something did."""
+    counted, broken = account(found), found.disturbances
+    recoveries = tuple(recovery_seconds(found, one) for one in broken)
+    dead_ends = [one.name for one, after in zip(broken, recoveries, strict=True) if after is None]
+    more = tuple(Complaint("all together", Wrong.UNRECOVERED, name) for name in dead_ends)
     return Outcome(
-        faults=tuple(one.name for one in disturbances),
-        account=account(findings),
-        recoveries=tuple(recovery_seconds(findings, one) for one in disturbances),
-        lateness=lateness_seconds(findings),
-        deaths=len(stage.crew.deaths),
-        seconds=time.monotonic() - began,
-        whole=tuple(one.whole_after for one in disturbances),
+        faults=tuple(one.name for one in broken),
+        account=replace(counted, complaints=(*counted.complaints, *more)),
+        recoveries=recoveries,
+        lateness=lateness_seconds(found),
+        deaths=len(found.deaths),
+        seconds=seconds,
+        whole=tuple(one.whole_after for one in broken),
     )
 
 

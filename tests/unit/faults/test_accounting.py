@@ -105,10 +105,10 @@ def test_message_that_was_killed_in_its_last_run_is_not_handled():
     assert wrongs(replace(found, runs=[*found.runs, run("plain", 1, "ok", ended=False)])) == {("plain", Wrong.LOST)}
 
 
-def test_message_that_still_waits_is_not_lost():
-    found = replace(without(right(), "flaky"), waiting={"flaky"})
-    assert wrongs(found) == set()
-    assert account(found).waiting == 1
+def test_message_that_still_waits_when_all_has_come_to_rest_is_not_lost_but_wrong():
+    found = replace(without(right(), "flaky"), waiting={"flaky", "plain"})
+    assert wrongs(found) == {("flaky", Wrong.WAITING)}
+    assert (account(found).waiting, account(found).lost) == (1, 0)
 
 
 def test_message_that_only_another_leader_gives_free_is_not_lost_but_wrong():

@@ -25,10 +25,11 @@ def test_hour_without_a_complaint_is_right():
         soak(memory=None),
         soak(Account(100, 79, 20, 0, 0, 1, 0, 0, 0, 0, 0, (Complaint("m-1", Wrong.LOST),))),
         soak(Account(100, 79, 20, 0, 0, 1, 0, 0, 0, 0, 0)),
+        soak(Account(100, 79, 20, 1, 0, 0, 0, 0, 0, 0, 0)),
     ],
-    ids=["grows", "hardly seen", "complaint", "lost"],
+    ids=["grows", "hardly seen", "complaint", "lost", "waiting"],
 )
-def test_hour_in_which_something_grew_was_not_seen_or_is_missing_is_not_right(wrong):
+def test_hour_in_which_something_grew_was_not_seen_still_waits_or_is_missing_is_not_right(wrong):
     assert not wrong.is_right
 
 
