@@ -85,7 +85,8 @@ def _try(suite, run, release, fault, asked, kept, *, seed):
     names = ", ".join(one.name for lane in lanes for one in lane)
     print(f"--- RabbitMQ {release}, {fault}, seed {seed}: {names}", flush=True)
     try:
-        outcome, version = run(release, lanes, seed=seed, messages=asked.messages)
+        name = f"{release}-{fault}-{seed}".replace(" ", "-")
+        outcome, version = run(release, lanes, seed=seed, messages=asked.messages, name=name)
     except Exception:
         traceback.print_exc()
         return False

@@ -31,11 +31,12 @@ class Soak:
     def complaints(self) -> list[Complaint | str]:
         growing = [f"{who}: {what} is not flat" for (who, what), one in self.courses.items() if one and not one.is_flat]
         unknown = [f"{who}: {what} was hardly ever seen" for (who, what), one in self.courses.items() if one is None]
-        return [*self.account.complaints, *growing, *unknown]
+        unwatched = [] if self.courses else ["nothing was watched"]
+        return [*self.account.complaints, *growing, *unknown, *unwatched]
 
     @property
     def is_right(self) -> bool:
-        return bool(self.courses) and not (self.complaints or self.account.lost or self.account.waiting)
+        return not (self.complaints or self.account.lost or self.account.waiting)
 
 
 def place(page: str, report: str) -> str:

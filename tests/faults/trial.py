@@ -14,7 +14,7 @@ from faults.accounting import (
     lateness_seconds,
     recovery_seconds,
 )
-from faults.evidence import depths, read_runs, read_timeouts, take_letters, told_timeouts
+from faults.evidence import depths, read_runs, read_timeouts, take_letters, told_timeouts, write_findings
 from faults.load import Load
 from faults.replicas import count_all, is_at_rest
 from faults.scripts import SCRIPTS, mix, seeded, succeeds
@@ -83,6 +83,7 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         workers=stage.workers,
         delay=DELAY_SECONDS,
     )
+    write_findings(stage.bed.ledger.with_name("findings.json"), findings)
     return conclude(findings, seconds=time.monotonic() - began)
 
 
