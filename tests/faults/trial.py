@@ -151,6 +151,7 @@ def disturb(stage, fault, chance):
         mended=mended,
         breaks=fault.breaks,
         max_lateness=fault.lateness_allowed,
+        escaping=fault.escaping,
     )
 
 
