@@ -17,6 +17,7 @@ STAGES :=
 BENCH :=
 FAULTS :=
 SOAK :=
+SOAK_KUBERNETES :=
 SECONDS_EACH := 60
 BASE :=
 WITH :=
@@ -47,8 +48,11 @@ faults: setup ## break things at length and account for every message: hours; FA
 	$(UV) run pytest tests/faults -ra --timeout 3600 || failed=1; \
 	REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s || failed=1; \
 	exit $$failed
-soak: setup ## work for an hour with something broken every minute, and see that nothing grows; SOAK="--minutes 10 --seed 7"
-	@PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK)
+soak: setup ## work for an hour with something broken every minute, and see that nothing grows, then with pods; SOAK="--seed 7"
+	@failed=0; trap 'exit 130' INT TERM; \
+	PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK) || failed=1; \
+	PYTHONPATH=tests $(UV) run python -m faults.kubernetes_soak --markdown docs/reliability.md $(SOAK_KUBERNETES) || failed=1; \
+	exit $$failed
 bench: bench-ladder bench-worker bench-letters bench-operator ## measure everything side by side and write the figures into docs/benchmarks.md; hours
 bench-ladder: setup ## the delay ladder; BENCH="--quick" or other flags
 	@$(UV) run python -m bench.ladder --json bench-ladder.json --markdown docs/benchmarks.md $(BENCH)

@@ -61,15 +61,21 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         load = Load(stage.connect, scripts, per_second=per_second)
         wait_until("no message is run", lambda: len(stage.bed.ledger.read_bytes()) > 2000, within=120)
         disturbances = _disturb(stage, lanes, chance)
-        load.join(within=PUBLISHING_SECONDS)
-        after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
-        after.join(within=PUBLISHING_SECONDS)
-        published = {**load.published, **after.published, **stage.published}
-        letters = _rest(stage, published)
-        stage.send_home()
-        found = search(stage)
+        findings = finish(stage, load, disturbances, per_second=per_second)
     finally:
         stage.close()
+    return conclude(findings, seconds=time.monotonic() - began)
+
+
+def finish(stage, load, disturbances, *, per_second) -> Findings:
+    """Publish what shows that all goes on, wait until all is at rest, and give what was found and what was left."""
+    load.join(within=PUBLISHING_SECONDS)
+    after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
+    after.join(within=PUBLISHING_SECONDS)
+    published = {**load.published, **after.published, **stage.published}
+    letters = _rest(stage, published)
+    stage.send_home()
+    found = search(stage)
     letters += found.letters
     findings = Findings(
         published=published,
@@ -84,7 +90,7 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         delay=DELAY_SECONDS,
     )
     write_findings(stage.bed.ledger.with_name("findings.json"), findings)
-    return conclude(findings, seconds=time.monotonic() - began)
+    return findings
 
 
 def conclude(found: Findings, *, seconds: float) -> Outcome:

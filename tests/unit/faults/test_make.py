@@ -1,4 +1,4 @@
-"""What `make faults` does when a part of it fails, or cannot be run here: the others are run, and it fails."""
+"""What `make faults` and `make soak` do when a part fails, or cannot be run here: the others are run, and they fail."""
 
 import os
 import subprocess
@@ -7,12 +7,15 @@ import pytest
 
 from redrive_testbed.places import REPOSITORY
 
-PARTS = (
-    "python -m faults --markdown",
-    "python -m faults --kubernetes",
-    "pytest tests/faults",
-    "pytest tests/e2e/test_operator_operation.py",
-)
+PARTS = {
+    "faults": (
+        "python -m faults --markdown",
+        "python -m faults --kubernetes",
+        "pytest tests/faults",
+        "pytest tests/e2e/test_operator_operation.py",
+    ),
+    "soak": ("python -m faults.soak", "python -m faults.kubernetes_soak"),
+}
 
 # In place of uv: it notes what it is told to run, and fails where it is told to.
 UV = """#!/bin/sh
@@ -35,16 +38,17 @@ def make(tmp_path):
     return call
 
 
-def test_every_part_of_the_faults_is_run_where_all_are_right(make):
-    code, lines = make("faults")
-    assert (code, len(lines)) == (0, len(PARTS))
+@pytest.mark.parametrize("target", PARTS)
+def test_every_part_is_run_where_all_are_right(make, target):
+    code, lines = make(target)
+    assert (code, len(lines)) == (0, len(PARTS[target]))
 
 
-@pytest.mark.parametrize("failing", PARTS)
-def test_part_of_the_faults_that_fails_keeps_no_other_from_being_run(make, failing):
-    code, lines = make("faults", failing)
+@pytest.mark.parametrize(("target", "failing"), [(target, part) for target, parts in PARTS.items() for part in parts])
+def test_part_that_fails_keeps_no_other_from_being_run(make, target, failing):
+    code, lines = make(target, failing)
     assert code
-    assert all(any(part in line for line in lines) for part in PARTS)
+    assert all(any(part in line for line in lines) for part in PARTS[target])
 
 
 def test_part_of_the_faults_that_cannot_be_run_here_is_not_skipped(make):
