@@ -24,7 +24,7 @@ from faults.stage import DELAY_SECONDS, VHOST, Stage
 from redrive_testbed.shell import wait_until
 
 PUBLISHING_SECONDS = 300
-# A rung may be held for three minutes, more than once: it is over when nothing has moved for longer than that.
+# A rung may be held for three minutes: it is over when nothing has moved for longer than that.
 STILL_SECONDS = 200
 REST_SECONDS = 900
 # What the management API tells of a queue may be five seconds old.
@@ -166,6 +166,7 @@ def _rest(stage, published):
     letters = []
     deadline = time.monotonic() + REST_SECONDS
     before, moved_at = None, time.monotonic()
+    enough = patience(len(stage.nodes))
     while time.monotonic() < deadline:
         letters += take_letters(stage.bed)
         seen = depths(stage), stage.bed.ledger.stat().st_size
@@ -173,10 +174,15 @@ def _rest(stage, published):
             before, moved_at = seen, time.monotonic()
         still = time.monotonic() - moved_at
         unsettled = set(published) - {letter.message for letter in letters} - _handled(stage)
-        if still > STILL_SECONDS or (not any(seen[0].values()) and _is_over(stage, unsettled, still)):
+        if still > enough or (not any(seen[0].values()) and _is_over(stage, unsettled, still)):
             break
         time.sleep(0.5)
     return letters
+
+
+def patience(nodes: int) -> float:
+    """Say how long nothing may move while something is to come still: where a node is lost, a rung was held twice."""
+    return STILL_SECONDS * (1 if nodes == 1 else 2)
 
 
 def _is_over(stage, unsettled, still):

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from faults.accounting import Disturbance, Findings, Published, Run, Wrong
+from faults.queue_faults import RUNG_SECONDS
 from faults.scripts import SCRIPTS
-from faults.trial import conclude
+from faults.trial import conclude, patience
 
 BROKEN = Disturbance("broker-killed", 15.0, 16.0)
 PUBLISHED = {"before": Published(SCRIPTS["plain"], 5.0), "after": Published(SCRIPTS["plain"], 20.0)}
@@ -28,3 +29,8 @@ def test_trial_in_which_nothing_was_handled_after_the_mending_is_wrong():
 def test_trial_after_whose_mending_nothing_could_be_handled_is_wrong():
     outcome = conclude(replace(RIGHT, published={"before": PUBLISHED["before"]}, runs=RUNS[:1]), seconds=40.0)
     assert [one.wrong for one in outcome.account.complaints] == [Wrong.UNRECOVERED]
+
+
+def test_rest_lasts_for_longer_than_a_rung_is_held_and_in_a_cluster_twice_in_a_row():
+    assert patience(1) > RUNG_SECONDS
+    assert patience(3) > 2 * RUNG_SECONDS
