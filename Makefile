@@ -18,6 +18,7 @@ BENCH :=
 INTO := --markdown docs/benchmarks.md
 FAULTS :=
 SOAK :=
+SOAK_KUBERNETES :=
 SECONDS_EACH := 60
 BASE :=
 WITH :=
@@ -40,13 +41,19 @@ format: setup ## let ruff mend what it can
 	@$(UV) run ruff check --fix --quiet . ; $(UV) run ruff format .
 
 .PHONY: faults soak bench bench-ladder bench-worker bench-letters bench-operator
+# Each of them is run, whatever became of the others; and what cannot be run here has failed, and is not skipped.
 faults: setup ## break things at length and account for every message: hours; FAULTS="--messages 500 --runs 1 --seed 7"
-	@PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS)
-	@PYTHONPATH=tests $(UV) run python -m faults --kubernetes --markdown docs/reliability.md $(FAULTS)
-	@$(UV) run pytest tests/faults -ra --timeout 3600
-	@REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s
-soak: setup ## work for an hour with something broken every minute, and see that nothing grows; SOAK="--minutes 10 --seed 7"
-	@PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK)
+	@export CI=true; failed=0; trap 'exit 130' INT TERM; \
+	PYTHONPATH=tests $(UV) run python -m faults --markdown docs/reliability.md $(FAULTS) || failed=1; \
+	PYTHONPATH=tests $(UV) run python -m faults --kubernetes --markdown docs/reliability.md $(FAULTS) || failed=1; \
+	$(UV) run pytest tests/faults -ra --timeout 3600 || failed=1; \
+	REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s || failed=1; \
+	exit $$failed
+soak: setup ## work for an hour with something broken every minute, and see that nothing grows, then with pods; SOAK="--seed 7"
+	@failed=0; trap 'exit 130' INT TERM; \
+	PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK) || failed=1; \
+	PYTHONPATH=tests $(UV) run python -m faults.kubernetes_soak --markdown docs/reliability.md $(SOAK_KUBERNETES) || failed=1; \
+	exit $$failed
 bench: ## measure everything side by side, into docs/benchmarks.md; hours; INTO="--add-to docs/benchmarks.md" keeps its runs
 	@failed=; for each in ladder worker letters operator; do $(MAKE) --no-print-directory bench-$$each || failed="$$failed bench-$$each"; done; \
 	test -z "$$failed" || { echo "error: what failed:$$failed" >&2; exit 1; }

@@ -23,6 +23,7 @@ SEED = int(os.environ.get("REDRIVE_FAULT_SEED") or secrets.randbelow(1_000_000))
 def test_nothing_is_lost_skipped_or_wrongly_parked_while_the_operator_dies_and_pods_are_deleted_and_rolled(
     cluster, kubectl, operator, brokers, tmp_path
 ):
+    print(f"seed {SEED}", flush=True)
     stage = PodStage(Kubernetes(cluster, kubectl, operator), brokers(TESTED[-1]), tmp_path)
     lanes = [[OperatorPodDeleted()], [PodDeleted(), RollingUpdate()]]
     outcome = perform(stage, lanes, seed=SEED, messages=150, per_second=6)

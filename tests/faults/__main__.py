@@ -35,9 +35,10 @@ def main():
         suite.place(page.read_text(), "")  # before hours are spent
     kept = Path(asked.json or suite.json)
     failures = 0 if asked.render_only or not wanted else _run_all(suite, wanted, asked, kept)
-    text = suite.render(read_rows(kept.read_text() if kept.exists() else ""))
+    rows = read_rows(kept.read_text() if kept.exists() else "")
+    text = suite.render(rows, page.read_text() if page else None)
     print(text)
-    if page and kept.exists():
+    if page:
         page.write_text(suite.place(page.read_text(), text))
     return 1 if failures else 0
 
@@ -84,7 +85,8 @@ def _try(suite, run, release, fault, asked, kept, *, seed):
     names = ", ".join(one.name for lane in lanes for one in lane)
     print(f"--- RabbitMQ {release}, {fault}, seed {seed}: {names}", flush=True)
     try:
-        outcome, version = run(release, lanes, seed=seed, messages=asked.messages)
+        name = f"{release}-{fault}-{seed}".replace(" ", "-")
+        outcome, version = run(release, lanes, seed=seed, messages=asked.messages, name=name)
     except Exception:
         traceback.print_exc()
         return False

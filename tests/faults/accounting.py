@@ -35,6 +35,7 @@ class Wrong(StrEnum):
     """What can be wrong with a message."""
 
     LOST = "lost"
+    WAITING = "still waiting when all had come to rest"
     STUCK = "held for nobody"
     WRONGLY_PARKED = "wrongly parked"
     SKIPPED = "an attempt was skipped"
@@ -45,6 +46,8 @@ class Wrong(StrEnum):
     TOO_OFTEN = "run more often than what was broken explains"
     DOUBLED = "parked twice, or handled and parked, though nothing was broken"
     LATE = "later than what was broken explains"
+    SPARED = "destroyed by hand and yet not missing"
+    UNRECOVERED = "nothing that came after the mending was handled"
     UNKNOWN = "nobody published it"
     FORBIDDEN = "run though it cannot be read"
 
@@ -98,6 +101,7 @@ def account(found: Findings) -> Account:
         complaints += case.judge(counts)
     complaints += _judge_all(found, counts["twins"])
     complaints += _judge_lateness(found)
+    complaints += _judge_destroyed(found, counts["missing"])
     destroyed = sum(one.destroyed for one in found.disturbances)
     excused = counts["missing"] <= destroyed
     return Account(
@@ -119,10 +123,28 @@ def account(found: Findings) -> Account:
 def _judge_all(found: Findings, twins: int) -> Iterable[Complaint]:
     """Compare the messages that ran twice with what can have been in anybody's hands when something broke."""
     harsh = [one for one in found.disturbances if not one.gentle]
-    held = sum(one.breaks * (HELD * (found.workers if one.takes_back else 1) + HELD_BY_A_RUNG) for one in harsh)
-    held += sum(one.sent - 1 for one in found.published.values())
+    held = _held(found, harsh)
     if harsh and twins > held:
         yield Complaint("all together", Wrong.TOO_OFTEN, f"{twins} ran twice, of {held} that were held")
+
+
+def _judge_destroyed(found: Findings, missing: int) -> Iterable[Complaint]:
+    """Compare what was destroyed by hand with what is missing: what is not had a twin, and a loss may hide behind each.
+
+    Who destroys makes no twins: no worker is there, or what may go on meanwhile is counted as `escaping`.
+    """
+    destroyed = sum(one.destroyed for one in found.disturbances)
+    others = [one for one in found.disturbances if not one.gentle and not one.destroyed]
+    explained = _held(found, others) + len(found.deaths) * HELD + sum(one.escaping for one in found.disturbances)
+    if destroyed - missing > explained:
+        told = f"{destroyed} were destroyed, {missing} are missing, {explained} may have had a twin"
+        yield Complaint("all together", Wrong.SPARED, told)
+
+
+def _held(found: Findings, broken: Iterable[Disturbance]) -> int:
+    """Count what can have been in anybody's hands when these broke, and what its publisher sent again."""
+    held = sum(one.breaks * (HELD * (found.workers if one.takes_back else 1) + HELD_BY_A_RUNG) for one in broken)
+    return held + sum(one.sent - 1 for one in found.published.values())
 
 
 def _judge_lateness(found: Findings) -> Iterable[Complaint]:
@@ -164,7 +186,9 @@ class _Case:
         if handled or self.letters:
             return
         if self.name in self.found.waiting:
+            # Nothing is told to sleep for longer than the rest lasts: whatever waits, nobody takes.
             counts["waiting"] += 1
+            yield self._complain(Wrong.WAITING, self._story())
         elif self.name in self.found.stuck:
             counts["stuck"] += 1
             yield self._complain(Wrong.STUCK, self._story())

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict, replace
 
 from faults.accounting import Letter, Run
 from faults.stage import VHOST
@@ -64,6 +65,11 @@ def was_ended_for_memory(ledger, name):
     notes = map(json.loads, ledger.read_text().rpartition("\n")[0].splitlines())
     mine = (note for note in notes if note.get("id") == name and note.get("failed_by") == CRASHED)
     return any(_FOR_MEMORY.search(note["error"]) for note in mine)
+
+
+def write_findings(file, found):
+    """Write down what is known of a trial and is in no other file: all but the runs."""
+    file.write_text(json.dumps(asdict(replace(found, runs=())), default=sorted, indent=1) + "\n")
 
 
 def take_letters(bed):

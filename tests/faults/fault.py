@@ -10,7 +10,8 @@ GENTLE_LATENESS_SECONDS = 60.0
 
 
 class Fault:
-    """Something to break on a stage. `held` is how long it stays broken, `destroyed` what went by our own will.
+    """Something to break on a stage. `held` is how long it stays broken, `destroyed` what went by our own will; of that
+    so many may be `escaping`, which go on after they are counted.
 
     It `breaks` something so many times: as often may a message be taken out of somebody's hands.
 
@@ -28,6 +29,7 @@ class Fault:
     takes_back = False
     gentle = False
     breaks = 1
+    escaping = 0
     max_lateness: float | None = None
     mode = "Process"
     pace = 12.0

@@ -47,7 +47,8 @@ class Disturbance:
     It takes messages out of somebody's hands as often as it `breaks` something. While one lasts that `takes_back`, the
     broker may take them away from all workers, and these live. A `gentle` one kills nobody and breaks no connection, so
     it excuses nothing. `mended` is when the last hand was laid to it, if it took longer until all was as before. No
-    retry may come later than `max_lateness`, unless nobody knows how late they may.
+    retry may come later than `max_lateness`, unless nobody knows how late they may. Of those destroyed so many may be
+    `escaping`: they went on after they had been counted.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Disturbance:
     mended: float | None = None
     breaks: int = 1
     max_lateness: float | None = None
+    escaping: int = 0
 
     @property
     def whole_after(self) -> float:

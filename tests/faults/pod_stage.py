@@ -7,8 +7,9 @@ that a changed password is the pods' trouble alone. What they run is told to a s
 import json
 import sys
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from subprocess import SubprocessError
 
 from e2e.namespaces import describe, made_namespace
 from e2e.shops import TAGS, Shop, find_condition
@@ -106,13 +107,27 @@ class PodStage:
 
     def send_home(self):
         """Have nobody work any more: the operator takes every pod away, and brings nothing home in the meantime."""
+        self._keep_logs()
         self.edit({"paused": True})
         self.namespace.wait_for("the end of every pod", lambda: not self.crew.pods(), WHOLE_SECONDS)
 
     def close(self):
         if sys.exc_info()[0]:
             print(describe(self.namespace), flush=True)  # afterwards it is gone
+            self._keep_logs()
         self._closing.close()
+
+    def _keep_logs(self):
+        """Write down what pods and operator have logged, and what was told of them: the pods are about to go."""
+        operator = "logs", f"deployment/{NAME}", f"--namespace={NAMESPACE}"
+        with suppress(AssertionError, OSError, SubprocessError):  # nothing is wrong with a trial that has no log
+            self._keep("log-operator", self.kubernetes.kubectl(*operator, "--timestamps"))
+            self._keep("pods", self.namespace.try_kubectl("describe", "rcon,deployments,pods"))
+            for name in [pod["metadata"]["name"] for pod in self.crew.pods()]:
+                self._keep(f"log-{name}", self.namespace.try_kubectl("logs", name, "--timestamps"))
+
+    def _keep(self, name, done):
+        self.bed.ledger.with_name(name).write_text(done.stdout)
 
     def _nodes_ready(self):
         nodes = json.loads(self.kubectl("get", "nodes", "--output=json"))["items"]

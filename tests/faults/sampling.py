@@ -27,15 +27,16 @@ def look(crew, *, operator, broker, own):
     """Give the figures of now, by what they are of and what they are."""
     found = {}
     for number, worker in enumerate(crew.running, 1):
-        found |= _of_process(f"worker {number}", worker.process.pid)
+        found |= of_process(f"worker {number}", worker.process.pid)
         found |= _of_family(f"children of worker {number}", descendants(worker.process.pid))
-    found |= _of_process("operator's turns", operator)
-    account = _of_process(ACCOUNT, own)
+    found |= of_process("operator's turns", operator)
+    account = of_process(ACCOUNT, own)
     found |= {key: value for key, value in account.items() if key[1] == MEMORY}
     return found | _of_broker(broker)
 
 
-def _of_process(who, pid):
+def of_process(who, pid):
+    """Give memory and open files of a process; nothing of one that is gone."""
     with suppress(OSError):
         memory, files = _memory(pid, "Rss"), _open_files(pid)
         return {(who, MEMORY): memory, (who, OPEN_FILES): files}

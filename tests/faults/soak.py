@@ -14,16 +14,18 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 from faults.accounting import Disturbance, Findings
 from faults.catalogue import draw
-from faults.evidence import depths, read_timeouts, to_letter
+from faults.evidence import depths, read_timeouts, to_letter, write_findings
 from faults.flatness import judge
 from faults.journal import LetterBox, Register, account_by_parts, sort_runs
 from faults.load import Load
+from faults.remains import kept_if_wrong
 from faults.replicas import count_all, is_at_rest
 from faults.sampling import allowance_for, look
 from faults.scripts import SCRIPTS, SHARES, seeded
@@ -55,16 +57,16 @@ def main():
     if asked.markdown:
         place(Path(asked.markdown).read_text(), "")  # before an hour is spent
     print(f"seed {asked.seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="redrive-soak-") as folder:
-        work = Path(folder)
+    with ExitStack() as closing:
+        work = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="redrive-soak-")))
+        brokers = closing.enter_context(ExitStack())  # it ends when what it left is kept
+        wrong = closing.enter_context(kept_if_wrong(work, f"{asked.release}-soak-{asked.seed}"))
         (work / "brokers").mkdir()
-        broker = start_broker(
-            Places(state=work / "brokers", cache=Places.from_environment().cache), asked.release, leashed=True
-        )
-        try:
-            soak = _soak(broker, work, asked)
-        finally:
-            broker.remove()
+        places = Places(state=work / "brokers", cache=Places.from_environment().cache)
+        broker = start_broker(places, asked.release, leashed=True)
+        brokers.callback(broker.remove)
+        soak = _soak(broker, work, asked)
+        wrong += soak.complaints
     for complaint in soak.complaints:
         print(f"WRONG {complaint}")
     text = render(soak)
@@ -88,15 +90,15 @@ def _soak(broker, folder, asked):
     finally:
         samples.stop()
         stage.close()
+    rest = _rest_of(stage, disturbances, found)
+    write_findings(bed / "findings.json", rest)
     return Soak(
         version=broker.version,
         seed=asked.seed,
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         command=f"python -m faults.soak {shlex.join(sys.argv[1:])}".strip(),
         minutes=(time.monotonic() - began) / 60,
-        account=account_by_parts(
-            register, sort_runs(stage.bed.ledger, pages), box, _rest_of(stage, disturbances, found)
-        ),
+        account=account_by_parts(register, sort_runs(stage.bed.ledger, pages), box, rest),
         deaths=len(stage.crew.deaths),
         faults=tuple(one.name for one in disturbances),
         courses=samples.judged(),

@@ -10,12 +10,17 @@ from faults.flatness import Course
 
 BEGIN = "<!-- soak: begin; written by make soak, edits are lost -->"
 END = "<!-- soak: end -->"
+KUBERNETES_BEGIN = "<!-- soak of Kubernetes: begin; written by make soak, edits are lost -->"
+KUBERNETES_END = "<!-- soak of Kubernetes: end -->"
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class Soak:
-    """One run. The courses are by what they are of and what they are; None had too few samples to be judged."""
+    """One run. The courses are by what they are of and what they are; None had too few samples to be judged.
+
+    What was wrong beside the account and the courses is told in words.
+    """
 
     version: str
     seed: int
@@ -26,21 +31,23 @@ class Soak:
     deaths: int
     faults: tuple[str, ...]
     courses: Mapping[tuple[str, str], Course | None]
+    wrong: tuple[str, ...] = ()
 
     @property
     def complaints(self) -> list[Complaint | str]:
         growing = [f"{who}: {what} is not flat" for (who, what), one in self.courses.items() if one and not one.is_flat]
         unknown = [f"{who}: {what} was hardly ever seen" for (who, what), one in self.courses.items() if one is None]
-        return [*self.account.complaints, *growing, *unknown]
+        unwatched = [] if self.courses else ["nothing was watched"]
+        return [*self.account.complaints, *growing, *unknown, *unwatched, *self.wrong]
 
     @property
     def is_right(self) -> bool:
-        return bool(self.courses) and not self.complaints and not self.account.lost
+        return not (self.complaints or self.account.lost or self.account.waiting)
 
 
-def place(page: str, report: str) -> str:
+def place(page: str, report: str, *, begin: str = BEGIN, end: str = END) -> str:
     """Put the report between the page's markers; ValueError where it has none."""
-    return figures.place(page, report, begin=BEGIN, end=END)
+    return figures.place(page, report, begin=begin, end=end)
 
 
 def render(soak: Soak) -> str:
@@ -50,7 +57,7 @@ def render(soak: Soak) -> str:
     broken = ", ".join(f"{name} ({times[name]})" for name in sorted(times))
     account = {
         "messages": counted.messages, "handled": counted.handled, "dead": counted.dead, "waiting": counted.waiting,
-        "lost": counted.lost, "stuck": counted.stuck, "wrong": len(counted.complaints),
+        "lost": counted.lost, "stuck": counted.stuck, "wrong": len(counted.complaints) + len(soak.wrong),
         "run twice": counted.repeated, "parked twice": counted.doubled, "cut short": counted.cut_short,
         "astray": counted.astray, "workers died": soak.deaths,
     }  # fmt: skip

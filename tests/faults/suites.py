@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from faults import catalogue, figures, kubernetes_catalogue
 from faults.kubernetes import brought_up
 from faults.pod_stage import PodStage
+from faults.remains import kept_if_wrong
 from faults.scripts import ONLY_FOR_PROCESSES
 from faults.trial import perform, run_trial
 
@@ -23,7 +24,8 @@ from redrive_testbed.rabbitmq_cluster import start_cluster
 class Suite:
     """Faults by name, how some are drawn, in which lanes, where they are run, and where the figures go.
 
-    `ready` is a context that gives a function: release, lanes, seed, and number of messages to outcome and version.
+    `ready` is a context that gives a function: release, lanes, seed, number of messages, and a name for what is kept if
+    it is wrong, to outcome and version.
     """
 
     catalogue: dict
@@ -34,11 +36,16 @@ class Suite:
     json: str
     shows_whole: bool = False
 
-    def render(self, rows):
-        return figures.render(rows, whole=self.shows_whole)
+    def render(self, rows, page=None):
+        """Write the report of these rows, with what the page says of others, if there is one."""
+        before = self._read(page) if page else figures.NOTHING
+        return figures.render(rows, whole=self.shows_whole, before=before)
 
     def place(self, page, report):
         return figures.place(page, report, begin=self.markers[0], end=self.markers[1])
+
+    def _read(self, page):
+        return figures.read_report(page, begin=self.markers[0], end=self.markers[1])
 
 
 @contextmanager
@@ -46,10 +53,12 @@ def _no_cluster():
     yield _run_with_processes
 
 
-def _run_with_processes(release, lanes, *, seed, messages):
+def _run_with_processes(release, lanes, *, seed, messages, name):
     size = max(one.nodes for lane in lanes for one in lane)
-    with _brokers(release, size) as (nodes, folder):
-        return run_trial(nodes, folder, lanes, seed=seed, messages=messages), nodes[0].version
+    with _brokers(release, size, name) as (nodes, folder, wrong):
+        outcome = run_trial(nodes, folder, lanes, seed=seed, messages=messages)
+        wrong += outcome.account.complaints
+        return outcome, nodes[0].version
 
 
 @contextmanager
@@ -58,29 +67,31 @@ def _cluster():
         yield partial(_run_with_pods, kubernetes)
 
 
-def _run_with_pods(kubernetes, release, lanes, *, seed, messages):
+def _run_with_pods(kubernetes, release, lanes, *, seed, messages, name):
     kubernetes.machine.up()  # whatever the trial before has left dead
     (mode,) = {one.mode for lane in lanes for one in lane}
     without = ONLY_FOR_PROCESSES if mode == "Thread" else frozenset()
-    with _brokers(release, 1, listen=(network.HOST,)) as (nodes, folder):
+    with _brokers(release, 1, name, listen=(network.HOST,)) as (nodes, folder, wrong):
         stage = PodStage(kubernetes, nodes[0], folder, mode=mode)
         pace = min(one.pace for lane in lanes for one in lane)
         outcome = perform(stage, lanes, seed=seed, messages=messages, per_second=pace, without=without)
+        wrong += outcome.account.complaints
         return outcome, nodes[0].version
 
 
 @contextmanager
-def _brokers(release, size, **options):
-    with tempfile.TemporaryDirectory(prefix="redrive-faults-") as folder:
-        state, work = Path(folder) / "brokers", Path(folder) / "worker"
+def _brokers(release, size, name, **options):
+    with ExitStack() as closing:
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="redrive-faults-")))
+        brokers = closing.enter_context(ExitStack())  # they end when what they left is kept
+        wrong = closing.enter_context(kept_if_wrong(folder, name))
+        state, work = folder / "brokers", folder / "worker"
         state.mkdir()
         work.mkdir()
         places = Places(state=state, cache=Places.from_environment().cache)
         started = (start_broker if size == 1 else start_cluster)(places, release, leashed=True, **options)
-        try:
-            yield ([started] if size == 1 else list(started.nodes)), work
-        finally:
-            started.remove()
+        brokers.callback(started.remove)
+        yield ([started] if size == 1 else list(started.nodes)), work, wrong
 
 
 PROCESSES = Suite(

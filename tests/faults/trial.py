@@ -2,17 +2,19 @@
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from faults.accounting import (
     Account,
+    Complaint,
     Disturbance,
     Findings,
+    Wrong,
     account,
     lateness_seconds,
     recovery_seconds,
 )
-from faults.evidence import depths, read_runs, read_timeouts, take_letters, told_timeouts
+from faults.evidence import depths, read_runs, read_timeouts, take_letters, told_timeouts, write_findings
 from faults.load import Load
 from faults.replicas import count_all, is_at_rest
 from faults.scripts import SCRIPTS, mix, seeded, succeeds
@@ -22,7 +24,7 @@ from faults.stage import DELAY_SECONDS, VHOST, Stage
 from redrive_testbed.shell import wait_until
 
 PUBLISHING_SECONDS = 300
-# A rung may be held for three minutes, more than once: it is over when nothing has moved for longer than that.
+# A rung may be held for three minutes: it is over when nothing has moved for longer than that.
 STILL_SECONDS = 200
 REST_SECONDS = 900
 # What the management API tells of a queue may be five seconds old.
@@ -59,15 +61,21 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         load = Load(stage.connect, scripts, per_second=per_second)
         wait_until("no message is run", lambda: len(stage.bed.ledger.read_bytes()) > 2000, within=120)
         disturbances = _disturb(stage, lanes, chance)
-        load.join(within=PUBLISHING_SECONDS)
-        after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
-        after.join(within=PUBLISHING_SECONDS)
-        published = {**load.published, **after.published, **stage.published}
-        letters = _rest(stage, published)
-        stage.send_home()
-        found = search(stage)
+        findings = finish(stage, load, disturbances, per_second=per_second)
     finally:
         stage.close()
+    return conclude(findings, seconds=time.monotonic() - began)
+
+
+def finish(stage, load, disturbances, *, per_second) -> Findings:
+    """Publish what shows that all goes on, wait until all is at rest, and give what was found and what was left."""
+    load.join(within=PUBLISHING_SECONDS)
+    after = Load(stage.connect, [SCRIPTS["flaky"]] * AFTERWARDS, per_second=per_second, prefix="after")
+    after.join(within=PUBLISHING_SECONDS)
+    published = {**load.published, **after.published, **stage.published}
+    letters = _rest(stage, published)
+    stage.send_home()
+    found = search(stage)
     letters += found.letters
     findings = Findings(
         published=published,
@@ -81,14 +89,24 @@ def perform(stage, lanes, *, seed, messages, per_second, without=frozenset()) ->
         workers=stage.workers,
         delay=DELAY_SECONDS,
     )
+    write_findings(stage.bed.ledger.with_name("findings.json"), findings)
+    return findings
+
+
+def conclude(found: Findings, *, seconds: float) -> Outcome:
+    """Sum a trial up. It is wrong as well where nothing was handled of what came after a mending: something did."""
+    counted, broken = account(found), found.disturbances
+    recoveries = tuple(recovery_seconds(found, one) for one in broken)
+    dead_ends = [one.name for one, after in zip(broken, recoveries, strict=True) if after is None]
+    more = tuple(Complaint("all together", Wrong.UNRECOVERED, name) for name in dead_ends)
     return Outcome(
-        faults=tuple(one.name for one in disturbances),
-        account=account(findings),
-        recoveries=tuple(recovery_seconds(findings, one) for one in disturbances),
-        lateness=lateness_seconds(findings),
-        deaths=len(stage.crew.deaths),
-        seconds=time.monotonic() - began,
-        whole=tuple(one.whole_after for one in disturbances),
+        faults=tuple(one.name for one in broken),
+        account=replace(counted, complaints=(*counted.complaints, *more)),
+        recoveries=recoveries,
+        lateness=lateness_seconds(found),
+        deaths=len(found.deaths),
+        seconds=seconds,
+        whole=tuple(one.whole_after for one in broken),
     )
 
 
@@ -139,6 +157,7 @@ def disturb(stage, fault, chance):
         mended=mended,
         breaks=fault.breaks,
         max_lateness=fault.lateness_allowed,
+        escaping=fault.escaping,
     )
 
 
@@ -147,6 +166,7 @@ def _rest(stage, published):
     letters = []
     deadline = time.monotonic() + REST_SECONDS
     before, moved_at = None, time.monotonic()
+    enough = patience(len(stage.nodes))
     while time.monotonic() < deadline:
         letters += take_letters(stage.bed)
         seen = depths(stage), stage.bed.ledger.stat().st_size
@@ -154,10 +174,15 @@ def _rest(stage, published):
             before, moved_at = seen, time.monotonic()
         still = time.monotonic() - moved_at
         unsettled = set(published) - {letter.message for letter in letters} - _handled(stage)
-        if still > STILL_SECONDS or (not any(seen[0].values()) and _is_over(stage, unsettled, still)):
+        if still > enough or (not any(seen[0].values()) and _is_over(stage, unsettled, still)):
             break
         time.sleep(0.5)
     return letters
+
+
+def patience(nodes: int) -> float:
+    """Say how long nothing may move while something is to come still: where a node is lost, a rung was held twice."""
+    return STILL_SECONDS * (1 if nodes == 1 else 2)
 
 
 def _is_over(stage, unsettled, still):

@@ -20,6 +20,7 @@ SEED = int(os.environ.get("REDRIVE_FAULT_SEED") or secrets.randbelow(1_000_000))
 def test_nothing_is_lost_skipped_or_wrongly_parked_while_workers_are_killed_locked_out_and_held_up(
     own_broker, tmp_path
 ):
+    print(f"seed {SEED}", flush=True)
     lanes = [[ChildrenKilled(), WorkerKilled()], [MemoryAlarm(), PasswordRotated()]]
     outcome = run_trial([own_broker], tmp_path, lanes, seed=SEED, messages=200, per_second=12)
     wrong = "\n".join(map(str, outcome.account.complaints))

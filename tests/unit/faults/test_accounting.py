@@ -105,10 +105,10 @@ def test_message_that_was_killed_in_its_last_run_is_not_handled():
     assert wrongs(replace(found, runs=[*found.runs, run("plain", 1, "ok", ended=False)])) == {("plain", Wrong.LOST)}
 
 
-def test_message_that_still_waits_is_not_lost():
-    found = replace(without(right(), "flaky"), waiting={"flaky"})
-    assert wrongs(found) == set()
-    assert account(found).waiting == 1
+def test_message_that_still_waits_when_all_has_come_to_rest_is_not_lost_but_wrong():
+    found = replace(without(right(), "flaky"), waiting={"flaky", "plain"})
+    assert wrongs(found) == {("flaky", Wrong.WAITING)}
+    assert (account(found).waiting, account(found).lost) == (1, 0)
 
 
 def test_message_that_only_another_leader_gives_free_is_not_lost_but_wrong():
@@ -125,6 +125,31 @@ def test_what_was_destroyed_by_hand_is_not_lost_but_what_is_missing_beyond_it_is
     both = replace(found, disturbances=[replace(purged[0], destroyed=2)])
     assert account(both).lost == 0
     assert wrongs(both) == set()
+
+
+def destroyed(count, *more, **facts):
+    """Give a ledger in which one message is missing, and so many were destroyed by hand."""
+    found = without(right(), "plain")
+    return replace(found, disturbances=[Disturbance("purged", 6.0, 6.0, destroyed=count, **facts), *more])
+
+
+def test_message_that_was_destroyed_by_hand_and_is_not_missing_had_a_twin_that_somebody_must_explain():
+    assert wrongs(destroyed(1)) == set()
+    assert wrongs(destroyed(2)) == {("all together", Wrong.SPARED)}
+    assert wrongs(replace(destroyed(2), deaths=[5.5])) == set()
+    assert wrongs(destroyed(2, BROKEN)) == set()
+    assert wrongs(destroyed(2, replace(BROKEN, gentle=True))) == {("all together", Wrong.SPARED)}
+
+
+def test_publisher_that_sent_one_twice_explains_one_twin_of_what_was_destroyed():
+    published = {**right().published, "flaky": Published(SCRIPTS["flaky"], 5.0, sent=2)}
+    assert wrongs(replace(destroyed(2), published=published)) == set()
+    assert wrongs(replace(destroyed(3), published=published)) == {("all together", Wrong.SPARED)}
+
+
+def test_message_that_may_have_come_home_after_it_was_counted_and_before_it_was_destroyed_needs_no_twin():
+    assert wrongs(destroyed(3, escaping=2)) == set()
+    assert wrongs(destroyed(4, escaping=2)) == {("all together", Wrong.SPARED)}
 
 
 @pytest.mark.parametrize(

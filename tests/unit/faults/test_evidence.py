@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from faults.evidence import to_letter, was_ended_for_memory
+from faults.accounting import Disturbance, Findings, Letter, Published, Run
+from faults.evidence import to_letter, was_ended_for_memory, write_findings
 from faults.queue_faults import NEIGHBOUR
+from faults.scripts import SCRIPTS
 from faults.search import Found
 
 from redrive.delivery import Delivery
@@ -77,3 +79,19 @@ def test_orphan_is_a_neighbours_or_ours_by_its_routing_key(key, ours, theirs):
     found, names = Found(), set()
     found.take_orphans([read_message(delivery, now=None, max_attempts=1, new_id=str)], names, {NEIGHBOUR: 1})
     assert (names, found.neighbours[NEIGHBOUR.address]) == (ours, theirs)
+
+
+def test_what_is_known_of_a_trial_beside_its_runs_is_written_down(tmp_path):
+    found = Findings(
+        {"m": Published(SCRIPTS["flaky"], 5.0)},
+        [Run("m", 1, "fail", 10.0, 10.1)],
+        [Letter("m", "Rejected", 1)],
+        waiting={"m-2", "m-1"},
+        timed_out={("m", 1)},
+        disturbances=[Disturbance("broker-killed", 15.0, 16.0)],
+    )
+    write_findings(tmp_path / "findings.json", found)
+    told = json.loads((tmp_path / "findings.json").read_text())
+    assert told["published"]["m"]["script"]["name"] == "flaky"
+    assert (told["waiting"], told["timed_out"], told["runs"]) == (["m-1", "m-2"], [["m", 1]], [])
+    assert (told["letters"][0]["reason"], told["disturbances"][0]["name"]) == ("Rejected", "broker-killed")

@@ -64,11 +64,12 @@ def test_message_that_is_nowhere_is_lost(tmp_path):
     assert (hour.account().lost, hour.account().handled) == (1, 9)
 
 
-def test_message_that_waits_is_not_lost(tmp_path):
+def test_message_that_waits_is_not_lost_but_wrong(tmp_path):
     hour = Hour(tmp_path)
     hour.notes = [note for note in hour.notes if not note["run"].startswith("m-9-")]
     found = hour.account(replace(NOTHING, waiting={"m-9-plain"}))
     assert (found.lost, found.waiting) == (0, 1)
+    assert [one.wrong for one in found.complaints] == [Wrong.WAITING]
 
 
 def test_message_that_nobody_published_is_told(tmp_path):

@@ -1,5 +1,7 @@
 """The figures of an hour's work: what is wrong with it is told, and what was hardly seen is not called flat."""
 
+from dataclasses import replace
+
 import pytest
 from faults.accounting import Account, Complaint, Wrong
 from faults.flatness import Course
@@ -25,10 +27,12 @@ def test_hour_without_a_complaint_is_right():
         soak(memory=None),
         soak(Account(100, 79, 20, 0, 0, 1, 0, 0, 0, 0, 0, (Complaint("m-1", Wrong.LOST),))),
         soak(Account(100, 79, 20, 0, 0, 1, 0, 0, 0, 0, 0)),
+        soak(Account(100, 79, 20, 1, 0, 0, 0, 0, 0, 0, 0)),
+        replace(soak(), wrong=("told too often",)),
     ],
-    ids=["grows", "hardly seen", "complaint", "lost"],
+    ids=["grows", "hardly seen", "complaint", "lost", "waiting", "told"],
 )
-def test_hour_in_which_something_grew_was_not_seen_or_is_missing_is_not_right(wrong):
+def test_hour_in_which_something_grew_was_not_seen_still_waits_or_is_missing_is_not_right(wrong):
     assert not wrong.is_right
 
 
