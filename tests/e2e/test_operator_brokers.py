@@ -7,6 +7,7 @@ from credential_forms import find_forms
 from e2e.shops import API, wait_condition
 from tls_terminator import terminate_tls
 
+from redrive.elements import Queue, freeze
 from redrive_testbed import network
 from redrive_testbed.certificates import Authority
 from redrive_testbed.operator_manifests import NAMESPACE, apply
@@ -228,6 +229,48 @@ def test_lent_broker_is_refused_to_other_namespaces_vhosts_and_exchanges(newest_
     assert "exchange" not in shop.queues()
     shop.namespace.patch(f"brokerconnection/{shop.name}", {"spec": {"allowedNamespaces": ["others"]}})
     shop.wait_condition("BrokerReachable", "False", "NamespaceNotAllowed", name="fine")
+
+
+def test_lent_broker_gives_nobody_the_queue_of_another_and_leaves_it_as_it_was(newest_shop, namespace, lend):
+    shop = newest_shop
+    lent = lend(shop, allowedNamespaces=[shop.name, namespace.name], allowedExchanges=["*"])
+    with shop.amqp() as amqp:
+        amqp.declare(Queue("invoices", freeze({"x-queue-type": "quorum"})))  # nobody of Redrive's has it
+    theirs = {"name": "theirs", "namespace": namespace.name}
+    namespace.apply({**shop.consumer("theirs", broker=lent), "metadata": theirs})
+    wait_condition(namespace, "rcon/theirs", "Ready", "True")
+    wanted = {
+        "invoices": ("QueueRefused", "was not made for this consumer"),
+        "theirs": ("QueueConflict", f"belongs to the older consumer {namespace.name}/theirs"),
+    }
+    for queue in wanted:
+        shop.publish({"in-it": {}}, queue=queue)
+    before = {queue: sight(shop, queue) for queue in wanted}
+    queues = shop.queues()
+
+    for queue, (reason, words) in wanted.items():
+        asked = {"name": queue, "bindings": [{"exchange": "amq.topic", "routingKey": "#"}]}
+        thief = f"thief-of-{queue}"
+        shop.apply(shop.consumer(thief, worker=shop.worker(), broker=lent, queue=asked, deletionPolicy="Delete"))
+        assert words in shop.wait_condition("TopologyReady", "False", reason, name=thief)["message"]
+        shop.wait_condition("Ready", "False", name=thief)
+        assert not shop.namespace.has(f"deployment/{thief}")
+    users = {user["name"].rpartition("/")[0] for user in shop.broker.api.get("users")}
+    assert {user for user in users if user.startswith(f"redrive/{shop.name}/")} == set()
+    assert f"redrive/{namespace.name}/theirs" in users
+    shop.namespace.kubectl("delete", "rcon", "--all", "--timeout=60s")
+    assert {queue: sight(shop, queue) for queue in wanted} == before
+    assert shop.queues() == queues
+    namespace.kubectl("delete", "rcon", "--all", "--timeout=60s")
+
+
+def sight(shop, queue):
+    """What somebody else could change of a queue in which one message lies."""
+    shop.namespace.wait_for(f"the one message in {queue}", lambda: shop.ready(queue) == 1, 20)
+    found = shop.broker.api.get("queues", shop.vhost.name, queue)
+    kept = {field: found.get(field) for field in ("durable", "auto_delete", "arguments")}
+    policies = shop.broker.api.get("policies", shop.vhost.name)
+    return kept, shop.bindings(queue), {policy["name"] for policy in policies}
 
 
 def test_lent_broker_whose_user_may_make_no_users_is_told_on_both_objects(newest_shop, lend):
