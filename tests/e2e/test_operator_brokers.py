@@ -1,11 +1,13 @@
 """The two ways to a broker: the team's own Secret, in any form and by TLS, and what a platform team lends out."""
 
-from base64 import b64encode
+import json
 
 import pytest
+from credential_forms import find_forms
 from e2e.shops import API, wait_condition
 from tls_terminator import terminate_tls
 
+from redrive.elements import Queue, freeze
 from redrive_testbed import network
 from redrive_testbed.certificates import Authority
 from redrive_testbed.operator_manifests import NAMESPACE, apply
@@ -40,29 +42,60 @@ def test_secret_that_lacks_a_key_is_told_by_its_key_and_never_by_a_value(newest_
     assert "s3cret-word" not in str(shop.get()) + str(shop.namespace.get("events"))
 
 
-def assert_unseen(operator, shop, *credentials):
-    """Fail where a password is anywhere that others than its owners look, as it is or as HTTP and Secrets encode it."""
-    objects = [shop.namespace.get("rcon"), shop.namespace.get("events"), shop.namespace.get("brokerconnections")]
-    told = {"objects": str(objects), **operator.visible()}
-    assert "redrive_" in told["metrics"], "nothing was looked at"
-    assert shop.name in told["objects"], "nothing was looked at"
+# What a namespace has, and Kubernetes or the operator makes in it, but for Secrets.
+SEEN = (
+    *("rcon", "redrives", "events", "deployments", "replicasets", "pods", "configmaps", "poddisruptionbudgets"),
+    *("services", "endpointslices", "serviceaccounts"),
+)
+
+
+def visible(shop):
+    """Give all that others see of a shop, its workers and the namespace that lends brokers out, but for Secrets."""
+    kinds = ",".join(SEEN)
+    own = shop.namespace.get(kinds)
+    pods = [each["metadata"]["name"] for each in own["items"] if each["kind"] == "Pod"]
+    logs = [shop.namespace.try_kubectl("logs", pod, "--all-containers", "--tail=-1").stdout for pod in pods]
+    return {
+        "objects": json.dumps(own),
+        "lender": json.dumps(shop.namespace.get(kinds, "--namespace", NAMESPACE)),
+        "connections": json.dumps(shop.namespace.get("brokerconnections")),
+        "workers": "\n".join(logs),
+    }
+
+
+def assert_unseen(operator, shop, *credentials, works=False):
+    """Fail where a password is anywhere that others than its owners look; `works` says that there are workers."""
+    told = {**visible(shop), **operator.visible()}
+    looked_at = {"metrics": ["redrive_"], "objects": [shop.name, '"ConfigMap"'], "lender": [NAMESPACE, '"Deployment"']}
+    if works:
+        looked_at["objects"] += ['"Deployment"', '"ReplicaSet"', '"Pod"']
+        looked_at["workers"] = ['"event": "listening"']
+    for where, words in looked_at.items():
+        assert not [word for word in words if word not in told[where]], f"{where}: nothing was looked at"
     found = [
-        (user, where)
+        (user, where, form)
         for user, password in credentials
-        for plain in (password, f"{user}:{password}")
-        for shown in (plain, b64encode(plain.encode()).decode().rstrip("="))
         for where, text in told.items()
-        if shown in text
+        for form in find_forms(text, user, password)
     ]
     assert found == []
 
 
-def test_wrong_password_is_told_as_such_and_shown_nowhere(newest_shop, operator):
+def test_wrong_password_is_told_as_such_and_neither_it_nor_the_right_one_is_shown_anywhere(newest_shop, operator):
     shop = newest_shop
-    data = {**forms(shop)["cluster-operator"], "password": "s3cret-word"}
-    shop.apply(secret("wrong", data), shop.consumer(broker={"secretRef": {"name": "wrong"}, "vhost": shop.vhost.name}))
+    data = forms(shop)["cluster-operator"]
+    broker = {"secretRef": {"name": "mended"}, "vhost": shop.vhost.name}
+    both = (shop.vhost.user, "s3cret-word"), (shop.vhost.user, shop.vhost.password)
+    shop.apply(secret("mended", {**data, "password": "s3cret-word"}))
+    shop.apply(shop.consumer(worker=shop.worker(), broker=broker))
     shop.wait_condition("BrokerReachable", "False", "AccessRefused")
-    assert_unseen(operator, shop, (shop.vhost.user, "s3cret-word"), (shop.vhost.user, shop.vhost.password))
+    assert_unseen(operator, shop, *both)
+    shop.apply(secret("mended", data))
+    shop.wait_ready()
+    shop.publish({"again": {"succeeds_on": 2}, "void": {"rejected": True}})
+    shop.wait_runs([("again", 1), ("again", 2)])
+    shop.wait_letters("void")
+    assert_unseen(operator, shop, *both, works=True)
 
 
 def test_broker_behind_tls_is_used_by_operator_and_workers_if_its_authority_is_known(newest_shop, tmp_path):
@@ -169,6 +202,8 @@ def test_password_of_a_lent_broker_is_in_an_owned_secret_and_nowhere_else_and_ro
     assert (owner["kind"], owner["name"]) == ("RetryingConsumer", "orders")
     assert admin.password not in str(first)
     assert first["username"] == shop.get()["status"]["broker"]["user"]
+    lenders = (admin.user, admin.password), (shop.vhost.user, shop.vhost.password)
+    assert_unseen(operator, shop, *lenders, (first["username"], first["password"]), works=True)
     shop.namespace.kubectl("annotate", "rcon/orders", "redrive.dev/rotate-password=now")
     shop.wait_rolled(before)
     second = shop.secret(name)
@@ -176,7 +211,7 @@ def test_password_of_a_lent_broker_is_in_an_owned_secret_and_nowhere_else_and_ro
     shop.publish({"rotated": {"succeeds_on": 1}})
     shop.wait_runs([("rotated", 1)])
     generated = [(each["username"], each["password"]) for each in (first, second)]
-    assert_unseen(operator, shop, (admin.user, admin.password), (shop.vhost.user, shop.vhost.password), *generated)
+    assert_unseen(operator, shop, *lenders, *generated, works=True)
 
 
 def test_lent_broker_is_refused_to_other_namespaces_vhosts_and_exchanges(newest_shop, lend):
@@ -194,6 +229,48 @@ def test_lent_broker_is_refused_to_other_namespaces_vhosts_and_exchanges(newest_
     assert "exchange" not in shop.queues()
     shop.namespace.patch(f"brokerconnection/{shop.name}", {"spec": {"allowedNamespaces": ["others"]}})
     shop.wait_condition("BrokerReachable", "False", "NamespaceNotAllowed", name="fine")
+
+
+def test_lent_broker_gives_nobody_the_queue_of_another_and_leaves_it_as_it_was(newest_shop, namespace, lend):
+    shop = newest_shop
+    lent = lend(shop, allowedNamespaces=[shop.name, namespace.name], allowedExchanges=["*"])
+    with shop.amqp() as amqp:
+        amqp.declare(Queue("invoices", freeze({"x-queue-type": "quorum"})))  # nobody of Redrive's has it
+    theirs = {"name": "theirs", "namespace": namespace.name}
+    namespace.apply({**shop.consumer("theirs", broker=lent), "metadata": theirs})
+    wait_condition(namespace, "rcon/theirs", "Ready", "True")
+    wanted = {
+        "invoices": ("QueueRefused", "was not made for this consumer"),
+        "theirs": ("QueueConflict", f"belongs to the older consumer {namespace.name}/theirs"),
+    }
+    for queue in wanted:
+        shop.publish({"in-it": {}}, queue=queue)
+    before = {queue: sight(shop, queue) for queue in wanted}
+    queues = shop.queues()
+
+    for queue, (reason, words) in wanted.items():
+        asked = {"name": queue, "bindings": [{"exchange": "amq.topic", "routingKey": "#"}]}
+        thief = f"thief-of-{queue}"
+        shop.apply(shop.consumer(thief, worker=shop.worker(), broker=lent, queue=asked, deletionPolicy="Delete"))
+        assert words in shop.wait_condition("TopologyReady", "False", reason, name=thief)["message"]
+        shop.wait_condition("Ready", "False", name=thief)
+        assert not shop.namespace.has(f"deployment/{thief}")
+    users = {user["name"].rpartition("/")[0] for user in shop.broker.api.get("users")}
+    assert {user for user in users if user.startswith(f"redrive/{shop.name}/")} == set()
+    assert f"redrive/{namespace.name}/theirs" in users
+    shop.namespace.kubectl("delete", "rcon", "--all", "--timeout=60s")
+    assert {queue: sight(shop, queue) for queue in wanted} == before
+    assert shop.queues() == queues
+    namespace.kubectl("delete", "rcon", "--all", "--timeout=60s")
+
+
+def sight(shop, queue):
+    """What somebody else could change of a queue in which one message lies."""
+    shop.namespace.wait_for(f"the one message in {queue}", lambda: shop.ready(queue) == 1, 20)
+    found = shop.broker.api.get("queues", shop.vhost.name, queue)
+    kept = {field: found.get(field) for field in ("durable", "auto_delete", "arguments")}
+    policies = shop.broker.api.get("policies", shop.vhost.name)
+    return kept, shop.bindings(queue), {policy["name"] for policy in policies}
 
 
 def test_lent_broker_whose_user_may_make_no_users_is_told_on_both_objects(newest_shop, lend):

@@ -93,18 +93,26 @@ OWNED = {
     "variable": {"containers": [{"name": "worker", "env": [{"name": "REDRIVE_CONFIG", "value": "mine"}]}]},
     "mount": {"containers": [{"name": "worker", "volumeMounts": [{"name": "x", "mountPath": "/etc/redrive"}]}]},
     "volume": {"volumes": [{"name": "redrive-config", "emptyDir": {}}]},
-    "network": {"hostNetwork": True},
     "token": {"automountServiceAccountToken": True},
     "account": {"serviceAccountName": "default"},
     "projection": {"volumes": [{"name": "x", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]},
 }
 
+OF_THE_NODE = {
+    "network": {"hostNetwork": True},
+    "socket": {"volumes": [{"name": "docker", "hostPath": {"path": "/var/run/docker.sock"}}]},
+    "disk": {"volumes": [{"name": "node", "hostPath": {"path": "/", "type": "Directory"}}]},
+    "privileged": {"containers": [{"name": "worker", "securityContext": {"privileged": True}}]},
+    "sidecar": {"initContainers": [{"name": "a", "image": "b", "securityContext": {"privileged": True}}]},
+}
 
-def test_pod_template_that_says_what_is_the_operators_is_refused_with_what_to_change(newest_shop):
+
+def test_pod_template_that_says_what_is_the_operators_or_the_nodes_is_refused_with_what_to_change(newest_shop):
     shop = newest_shop
     worker = {"image": CONSUMER_IMAGE, "python": {"handler": "shop:handle"}}
-    shop.apply(*(shop.consumer(name, worker={**worker, "podTemplate": {"spec": spec}}) for name, spec in OWNED.items()))
-    for name in OWNED:
+    asked = {**OWNED, **OF_THE_NODE}
+    shop.apply(*(shop.consumer(name, worker={**worker, "podTemplate": {"spec": spec}}) for name, spec in asked.items()))
+    for name in asked:
         told = shop.wait_condition("Ready", "False", "InvalidSpec", name=name)
         assert told["message"].startswith("spec.worker.podTemplate.spec.")
         assert not shop.namespace.has(f"deployment/{name}")

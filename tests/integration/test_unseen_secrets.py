@@ -6,6 +6,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from credential_forms import find_forms
 from workers.bed import Bed, manifest
 from workers.descent import descendants
 
@@ -40,19 +41,35 @@ def visible(worker):
                 seen.append(answer.read().decode())
         except urllib.error.HTTPError as error:
             seen.append(error.read().decode())
-    return "\n".join([*seen, worker.tail()])
+    return "\n".join([*seen, log_of(worker)])
 
 
-def test_password_is_nowhere_to_be_seen_while_a_worker_works(bed, vhost):
+def log_of(worker):
+    """Give all that a worker has told: what it says of its broker stands at the beginning."""
+    return worker.log.read_text(errors="replace")
+
+
+def found_in(text, url):
+    user, _, password = url.partition("//")[2].partition("@")[0].partition(":")
+    return find_forms(text, user, password)
+
+
+@pytest.mark.parametrize("level", ["info", "debug"])
+def test_password_is_nowhere_to_be_seen_while_a_worker_works(level, bed, vhost, monkeypatch):
+    monkeypatch.setenv("REDRIVE_LOG_LEVEL", level)
     worker = bed.start()
-    bed.publish(["flaky"], do=("fail", "ok"))
+    flaky = [f"flaky-{number}" for number in range(30)]  # so many that the beginning of the log is far from its end
+    bed.publish(flaky, do=("fail", "ok"))
     bed.publish(["hopeless"], do=("reject",))
-    bed.wait_done(["flaky"])
+    bed.wait_done(flaky)
     wait_until("it is not parked", lambda: bed.dead() == 1, within=30)
     seen = visible(worker)
     assert "redrive_messages_total" in seen, "nothing was looked at"
-    assert vhost.password not in seen
-    assert vhost.password not in str(bed.letters())
+    assert '"event": "listening"' in seen, "the log was not looked at from its beginning"
+    assert found_in(seen, vhost.amqp_url) == []
+    assert found_in(str(bed.letters()), vhost.amqp_url) == []
+    worker.stop()
+    assert found_in(log_of(worker), vhost.amqp_url) == []
 
 
 @pytest.mark.parametrize("fault", ["wrong password", "no such vhost user", "nobody listens", "no host", "no port"])
@@ -74,6 +91,6 @@ def test_password_is_nowhere_to_be_seen_when_the_broker_cannot_be_used(fault, be
     )
     if fault == "no port":  # which no waiting would mend: it ends at once, and says why
         assert worker.process.wait(20) == 2
-    text = worker.tail() if worker.process.poll() is not None else visible(worker)
-    assert secret not in text
+    text = log_of(worker) if worker.process.poll() is not None else visible(worker)
     assert text
+    assert found_in(text, broken) == []

@@ -177,6 +177,23 @@ def test_name_that_only_has_dots_in_it_is_asked_for(name):
         Management(Endpoint("127.0.0.1", 1, "u", "p"), vhost=name).read_queues()
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("redrive/shop/orders/0a1b2c3d", "redrive%2Fshop%2Forders%2F0a1b2c3d"),
+        ("../../vhosts/v", "..%2F..%2Fvhosts%2Fv"),
+        ("a?columns=x#b", "a%3Fcolumns%3Dx%23b"),
+        ("%2F", "%252F"),
+        ("u HTTP/1.1\r\nX: y", "u%20HTTP%2F1.1%0D%0AX%3A%20y"),
+        ("ü;,@:&=+$", "%C3%BC%3B%2C%40%3A%26%3D%2B%24"),
+    ],
+)
+def test_name_is_one_part_of_the_path_whatever_is_in_it(name, written, speak):
+    management, asked = speak({f"users/{written}": GONE})
+    management.delete_user(name)
+    assert asked == [f"users/{written}"]
+
+
 def test_host_that_cannot_be_encoded_is_an_error_of_ours():
     with pytest.raises(BrokerError, match="host name"):
         Management(Endpoint("rabbit..svc", 1, "u", "p"), vhost="/").read()

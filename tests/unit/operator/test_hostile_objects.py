@@ -7,20 +7,18 @@ names in it are chosen to break out: patterns, paths, selectors, JSON, other peo
 import json
 import re
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rearranging import places, put
 
-from redrive.access import Permission, TopicPermission, plan_access, user_name
+from redrive.access import Permission, TopicPermission, User, address_of_user, plan_access, user_name
 from redrive.config import plan_config, read_config, write_config
 from redrive.elements import Binding, Exchange, Policy, Queue
 from redrive.ladder import DELIVERY, routing_key
 from redrive.spec import SpecError, parse_consumer
 from redrive.topology import DEAD, Owner, Wanted, dead_queue_name, plan
-from redrive_operator.names import labels_of
 from redrive_operator.subject import Key, Subject
 from redrive_operator.workload import WorkloadSettings, build_manifests
 
@@ -86,6 +84,8 @@ OTHERS = [
     "anything at all",
     "ordersx",
 ]
+# One part of a path for whoever quotes it, of which nothing is anybody's text but a namespace and a name.
+USER = re.compile(r"redrive/[a-z0-9][-a-z0-9]{0,62}/[a-z0-9][-a-z0-9_]{0,179}/[0-9a-f]{8}")
 SETTINGS = WorkloadSettings("redrive/consumer:1")
 
 
@@ -156,7 +156,16 @@ def check_grants(wanted, vhost):
                 assert re.search(write, own)
                 assert not re.search(write, own.replace(wanted.address, "shop/other"))
                 assert not re.search(read, own)
-    assert "/" not in quote(user_name(wanted.address, vhost), safe="")
+    check_user(wanted, vhost)
+
+
+def check_user(wanted, vhost):
+    user = user_name(wanted.address, vhost)
+    assert USER.fullmatch(user)
+    assert {grant.name if isinstance(grant, User) else grant.user for grant in plan_access(wanted, vhost)} == {user}
+    assert address_of_user(user, vhost) == wanted.address
+    assert address_of_user(user, f"{vhost}x") is None
+    assert user != user_name(f"{wanted.address}x", vhost)
 
 
 def check_workload(consumer):
@@ -175,7 +184,14 @@ def check_workload(consumer):
     except SpecError as error:
         str(error).encode()
         return
-    labels = labels_of(Key(consumer.namespace, consumer.name))
+    labels = {
+        "app.kubernetes.io/managed-by": "redrive",
+        "app.kubernetes.io/component": "worker",
+        "app.kubernetes.io/name": consumer.name,
+        "redrive.dev/consumer": consumer.name,
+    }
+    selector = {"app.kubernetes.io/managed-by": "redrive", "redrive.dev/consumer": consumer.name}
+    assert made.deployment["spec"]["selector"] == made.budget["spec"]["selector"] == {"matchLabels": selector}
     for manifest in (made.config_map, made.deployment, made.budget):
         json.dumps(manifest, allow_nan=False).encode()
         assert manifest["metadata"]["namespace"] == consumer.namespace

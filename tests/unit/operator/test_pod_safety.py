@@ -1,10 +1,21 @@
 """A pod template gets nothing of the node's: everything that the Baseline standard forbids is refused at its place."""
 
 import pytest
+from cluster_objects import NOON, consumer_body, owned
+from lent_broker import HELD, LentBroker, lent_tools
 from workload_bed import COMMAND, EVERYTHING, HTTP, PYTHON, build, consumer, pod, template_of
 
 from redrive.errors import SpecError
+from redrive_operator.care import Care, Found
+from redrive_operator.crews import Crews
+from redrive_operator.history import read_time
+from redrive_operator.holdings import Holdings
+from redrive_operator.kube import Applied
+from redrive_operator.observation import BrokerSeen, TopologySeen
 from redrive_operator.settings import read_settings
+from redrive_operator.tending import Tending
+from redrive_operator.users import UserSeen
+from redrive_operator.workforce import Workforce
 from redrive_operator.workload import WorkloadSettings
 
 SPEC = "spec.worker.podTemplate.spec"
@@ -37,8 +48,9 @@ OF_THE_POD = {
     "volumes[0].aKindOfTheFuture": {"volumes": [{"name": "a", "aKindOfTheFuture": {}}]},
 }
 
+PRIVILEGED = {"securityContext": {"privileged": True}}
 OF_A_CONTAINER = {
-    "securityContext.privileged": {"securityContext": {"privileged": True}},
+    "securityContext.privileged": PRIVILEGED,
     "securityContext.procMount": {"securityContext": {"procMount": "Unmasked"}},
     "securityContext.capabilities.add[0]": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
     "securityContext.capabilities.add[1]": {"securityContext": {"capabilities": {"add": ["CHOWN", "ALL"]}}},
@@ -160,3 +172,57 @@ def test_platforms_team_may_lift_it(path):
 )
 def test_templates_are_trusted_only_by_a_setting(words, trusted):
     assert read_settings(words, {}).trusts_templates is trusted
+
+
+# What an operator that was given these words makes of a consumer, all the way from its settings
+
+
+def tell_and_write(asked, words=()):
+    """Have an operator see to a consumer with this pod spec; give its condition Ready, and what was written for it."""
+    worker = {"image": "shop/orders:1", **PYTHON, "podTemplate": {"spec": asked}}
+    tools = lent_tools(consumer_body(connection="main", spec={"worker": worker}, **HELD), settings=words)
+    written, statuses, holdings = [], [], Holdings()
+
+    def apply(manifest, **_):
+        written.append(manifest)
+        return Applied(owned(manifest["kind"], manifest["metadata"]["name"]), "created")
+
+    tools.kube.apply = apply
+    tools.kube.patch_status = lambda _kind, _key, patch: statuses.append(patch)
+    tools.now, tools.consumer_written = lambda: read_time(NOON), None
+    tools.tending = Tending(tools.kube, holdings)
+    tools.workforce = Workforce(tools.kube, Crews(), holdings, ask=lambda _: {}, clock=tools.clock, now=tools.now)
+    (entry,) = tools.registry.consumers()
+    user = UserSeen("user", "secret", "digest")
+    found = Found(BrokerSeen("/", "Connection"), LentBroker().access(), TopologySeen(), user=user)
+    Care(tools).see_to(entry, entry.consumer, found)
+    (ready,) = [each for each in statuses[0]["conditions"] if each["type"] == "Ready"]
+    return (ready["reason"], ready["message"]), [manifest["kind"] for manifest in written]
+
+
+ASKED = {
+    **OF_THE_POD,
+    "containers[0].securityContext.privileged": {"containers": [{"name": "worker", **PRIVILEGED}]},
+    "initContainers[0].securityContext.privileged": {"initContainers": [{"name": "a", "image": "x", **PRIVILEGED}]},
+    "serviceAccountName": {"serviceAccountName": "admin"},
+}
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_operator_that_was_told_nothing_refuses_it_and_writes_nothing(path):
+    (reason, message), written = tell_and_write(ASKED[path])
+    assert (reason, written) == ("InvalidSpec", [])
+    assert message.startswith(f"{SPEC}.{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        ("--pod-security=privileged", "volumes[0].hostPath"),
+        ("--pod-security=privileged", "initContainers[0].securityContext.privileged"),
+        ("--worker-service-accounts=mail,admin", "serviceAccountName"),
+    ],
+)
+def test_operator_that_was_told_so_writes_it(words, path):
+    (reason, _), written = tell_and_write(ASKED[path], [words])
+    assert (reason, written) == ("RollingOut", ["ConfigMap", "Deployment", "PodDisruptionBudget"])
