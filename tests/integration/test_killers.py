@@ -38,8 +38,8 @@ def beds(vhost, tmp_path):
     """Give a function that makes a consumer of a mode; its workers end with the test."""
     made = []
 
-    def make(mode, crashes=3):
-        retry = {"crashes": {"max": crashes}}
+    def make(mode, crashes=3, **more):
+        retry = {"crashes": {"max": crashes}, **more}
         made.append(Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, mode=mode, timeout="2s", retry=retry)))
         return made[-1]
 
@@ -125,6 +125,23 @@ def test_killer_of_the_server_next_door_is_parked_and_costs_others_the_attempts_
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
 def test_handler_that_never_ends_is_ended_and_its_neighbours_are_none_the_worse(mode, beds):
     check(beds(mode), "loop", EXHAUSTED)
+
+
+@pytest.mark.parametrize("mode", ["Async", "Command"])
+def test_handler_that_waits_for_too_long_is_ended_for_good_beside_neighbours_who_do_not_notice(mode, beds):
+    bed = beds(mode, maxAttempts=1)
+    bed.publish(["slow"], do=["held, tell"])
+    bed.publish([f"n-{number}" for number in range(20)])
+    worker = bed.start()
+    worker.wait_for("dead")
+    bed.release("tell")
+    bed.publish(["after"], do=["sleep:0.5"])  # long enough for the slow one to see that it is released
+    bed.wait_done({*bed.published} - {"slow"})
+    assert not (bed.folder / "told").exists(), "it went on"
+    assert worker.stop() == 0
+    [letter] = bed.letters()
+    assert (letter.id, letter.story.error_type) == ("slow", "redrive.TimedOut")
+    assert {attempt for _, attempt, _ in bed.runs()} == {1}
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
