@@ -131,6 +131,13 @@ def test_hostile_headers_stop_nobody(stage):
     assert stage.see(innocent).attempts == [1, 2]
 
 
+def test_forged_counts_of_deliveries_decide_nothing(stage):
+    """Only `redelivered` says that a message is not new."""
+    ending = stage.see(stage.send("fail", "ok", headers={"x-delivery-count": 999, "x-acquired-count": 999}))
+    assert ending.attempts == [1, 2]
+    assert [(message.story.suspect, message.story.crashes) for message in ending.calls] == [(False, 0)] * 2
+
+
 def test_forged_expiration_of_long_ago_parks_a_message(stage):
     ending = stage.see(stage.send("ok", headers={"redrive-expires-at": "2020-01-01T00:00:00.000Z"}))
     assert (ending.calls, ending.reason) == ([], DeadReason.EXPIRED)

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import pytest
 from workers.bed import Bed, manifest
+from workers.next_door import NextDoor
 
 from redrive.letter import read_death
 from redrive.outcome import DeadReason
 from redrive.watchdog import ALARM_SECONDS, CPU_SECONDS, EXIT_CODE
+from redrive_testbed.shell import wait_until
 
 
 class Fate(NamedTuple):
@@ -28,6 +30,7 @@ SUSPECTED = Fate(DeadReason.CRASHED, crashes=3, attempt=1, runs=4)
 EXHAUSTED = Fate(DeadReason.EXHAUSTED, crashes=0, attempt=3, runs=3)
 IN_A_CHILD = {"kill": CONVICTED, "exit": CONVICTED, "kill all": SUSPECTED, "loop": EXHAUSTED}
 IN_A_PROGRAM = {"kill": CONVICTED, "exit": EXHAUSTED, "loop": EXHAUSTED}
+BROKEN = {"ConnectionResetError", "http.client.RemoteDisconnected"}  # how a request fails whose server dies
 
 
 @pytest.fixture
@@ -35,14 +38,31 @@ def beds(vhost, tmp_path):
     """Give a function that makes a consumer of a mode; its workers end with the test."""
     made = []
 
-    def make(mode, crashes=3):
-        retry = {"crashes": {"max": crashes}}
+    def make(mode, crashes=3, **more):
+        retry = {"crashes": {"max": crashes}, **more}
         made.append(Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, mode=mode, timeout="2s", retry=retry)))
         return made[-1]
 
     yield make
     for bed in made:
         bed.close()
+
+
+@pytest.fixture
+def next_door(tmp_path):
+    server = NextDoor(tmp_path / "ledger")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def http_bed(next_door, vhost, tmp_path):
+    """Give a consumer whose handler is a server next door. What fails together does not come back together."""
+    backoff = {"strategy": "Fixed", "base": "800ms", "jitter": "Full"}
+    retry = {"maxAttempts": 6, "backoff": backoff}
+    bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, runner=next_door.runner, retry=retry))
+    yield bed
+    bed.close()
 
 
 def check(bed, crime, *fates, neighbours=100, inside=()):
@@ -80,9 +100,48 @@ def test_killer_of_the_worker_itself_is_parked_and_its_neighbours_are_none_the_w
     check(beds(mode), crime, SUSPECTED)
 
 
+def test_killer_of_the_server_next_door_is_parked_and_costs_others_the_attempts_that_it_broke(http_bed, next_door):
+    """Nobody can say which request it died of: all that were under way have failed, and no other."""
+    beside = ["b-0", "b-1", "b-2"]
+    others = [f"n-{number}" for number in range(20)]
+    http_bed.publish(beside, do=["held, ok", "ok"])
+    worker = http_bed.start()
+    wait_until("not all are under way", lambda: len(http_bed.runs()) == 3, within=30)
+    http_bed.publish(["killer"], do=["kill"])
+    http_bed.publish(others)
+    http_bed.wait_done([*beside, *others])
+    wait_until("the killer goes on", http_bed.dead, within=60)
+    retries = [line for line in worker.lines("retry") if line["id"] != "killer"]
+    assert worker.stop() == 0
+    [letter] = http_bed.letters()
+    assert (letter.id, read_death(letter.headers).reason) == ("killer", DeadReason.EXHAUSTED)
+    assert (letter.story.attempt, letter.story.crashes, next_door.ends) == (6, 0, 6)
+    assert {line["errorType"] for line in retries} <= BROKEN, "somebody paid for a server that was away"
+    assert {line["id"] for line in retries if line["attempt"] == 1} >= {*beside}
+    assert len(retries) <= 3 * next_door.ends
+    assert len(http_bed.runs()) <= len([*beside, *others, *retries]) + next_door.ends, "a request was sent twice"
+
+
 @pytest.mark.parametrize("mode", ["Thread", "Async"])
 def test_handler_that_never_ends_is_ended_and_its_neighbours_are_none_the_worse(mode, beds):
     check(beds(mode), "loop", EXHAUSTED)
+
+
+@pytest.mark.parametrize("mode", ["Async", "Command"])
+def test_handler_that_waits_for_too_long_is_ended_for_good_beside_neighbours_who_do_not_notice(mode, beds):
+    bed = beds(mode, maxAttempts=1)
+    bed.publish(["slow"], do=["held, tell"])
+    bed.publish([f"n-{number}" for number in range(20)])
+    worker = bed.start()
+    worker.wait_for("dead")
+    bed.release("tell")
+    bed.publish(["after"], do=["sleep:0.5"])  # long enough for the slow one to see that it is released
+    bed.wait_done({*bed.published} - {"slow"})
+    assert not (bed.folder / "told").exists(), "it went on"
+    assert worker.stop() == 0
+    [letter] = bed.letters()
+    assert (letter.id, letter.story.error_type) == ("slow", "redrive.TimedOut")
+    assert {attempt for _, attempt, _ in bed.runs()} == {1}
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])

@@ -1,10 +1,13 @@
 """The wire contract on real brokers: sent on as it came, a message breaks; as Redrive sends it on, it comes home."""
 
 import struct
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pika
 import pytest
+from wire_tables import VALUES, table
+from workers.bed import Bed, manifest
 
 from redrive.amqp import Amqp, from_pika
 from redrive.elements import Binding, Queue, freeze
@@ -209,23 +212,49 @@ def test_float_that_is_no_number_never_comes_from_a_broker_so_it_is_not_sent_on(
     assert not is_writable({"n": float("-inf")})
 
 
-@pytest.mark.parametrize("kind", UNREADABLE)
-def test_strange_header_table_does_not_end_the_connection(kind, made, vhost, monkeypatch):
+@pytest.fixture
+def publish_table(vhost, monkeypatch):
+    """Give a function that publishes a message with this header table, written as it is."""
     connection = pika.BlockingConnection(pika.URLParameters(vhost.amqp_url))
     channel = connection.channel()
     channel.confirm_delivery()
 
-    def encode_table(pieces, _table):
-        pieces.append(UNREADABLE[kind])
-        return len(pieces[-1])
+    def publish(table, body, name):
+        def encode_table(pieces, _table):
+            pieces.append(table)
+            return len(table)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(pika.data, "encode_table", encode_table)
-        channel.basic_publish("", "orders", b"m", pika.BasicProperties(headers={"any": 1}))
+        with monkeypatch.context() as patched:
+            patched.setattr(pika.data, "encode_table", encode_table)
+            channel.basic_publish("", "orders", body, pika.BasicProperties(headers={"any": 1}, message_id=name))
+
+    yield publish
     connection.close()
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_strange_header_table_does_not_end_the_connection(kind, made, publish_table):
+    publish_table(UNREADABLE[kind], b"m", "m-1")
     delivery = take(made)
     publish_retry(made, delivery, retried(delivery))
     assert take(made).body == b"m"
+
+
+TABLES = {**UNREADABLE, **{f"value {number}": table((b"v", raw)) for number, (raw, _) in enumerate(VALUES)}}
+
+
+@pytest.mark.parametrize("mode", ["Process", "Thread"])
+def test_strange_header_tables_stop_no_worker(mode, vhost, tmp_path, publish_table):
+    with closing(Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, mode=mode))) as bed:
+        for kind, strange in TABLES.items():
+            publish_table(strange, b'{"do": ["fail", "ok"]}', kind)
+        bed.published.extend(TABLES)
+        worker = bed.start()
+        bed.publish(["plain"])
+        bed.wait_done()
+        assert worker.stop() == 0
+        assert [worker.lines(event) for event in ("lost", "cancelled", "failed")] == [[], [], []]
+        assert bed.done() == dict.fromkeys([*TABLES, "plain"], 1)
 
 
 def test_properties_are_the_same_on_both_sides_of_the_door(made):

@@ -62,12 +62,18 @@ class Running:
 
 
 @pytest.fixture
-def worker(consumer, amqp, vhost, tmp_path):
+def worker_files(consumer, amqp, vhost, tmp_path):
+    """Write what a worker reads at its start, for a queue that is there."""
     (tmp_path / "config.json").write_text(write_config(plan_config(consumer, consumer.worker, queue_parks=True)))
     (tmp_path / "broker").mkdir()
     (tmp_path / "broker" / "uri").write_text(vhost.amqp_url)
-    log = tmp_path / "log"
-    command = [*WORKER, "--config", tmp_path / "config.json", "--broker", tmp_path / "broker"]
+    return tmp_path
+
+
+@pytest.fixture
+def worker(worker_files):
+    log = worker_files / "log"
+    command = [*WORKER, "--config", worker_files / "config.json", "--broker", worker_files / "broker"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, env={**os.environ, "PYTHONPATH": str(EXAMPLE)})
     with process:
@@ -204,12 +210,17 @@ def test_worker_ends_politely_when_told(worker):
     assert worker.process.wait(30) == 0
 
 
-def test_handler_that_cannot_be_imported_ends_the_start_with_a_sentence_and_2(consumer, tmp_path):
-    config = write_config(plan_config(consumer, consumer.worker, queue_parks=True))
-    (tmp_path / "config.json").write_text(config.replace("orders:handle", "nowhere:handle"))
-    (tmp_path / "uri").write_text("amqp://nobody:nothing@127.0.0.1:1")
-    command = [*WORKER, "--config", tmp_path / "config.json", "--broker", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_handler_that_cannot_be_imported_ends_the_start_with_a_sentence_and_2_and_touches_no_message(
+    worker_files, amqp
+):
+    config = worker_files / "config.json"
+    config.write_text(config.read_text().replace("orders:handle", "nowhere:handle"))
+    publish(amqp, 10, succeeds_on=1)
+    command = [*WORKER, "--config", config, "--broker", worker_files / "broker"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert done.stderr.startswith("error: the handler nowhere:handle cannot be imported")
     assert len(done.stderr.splitlines()) == 1
+    untouched = next(amqp.consume("orders", prefetch=1, patience=30))
+    assert untouched is not None, "the message is gone"
+    assert (untouched.properties.message_id, untouched.redelivered) == ("order-10", False)

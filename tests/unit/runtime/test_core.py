@@ -7,6 +7,7 @@ from redrive.letter import read_death
 from redrive.outcome import Crashed, DeadReason, Rejected, Snoozed, Succeeded
 from redrive.properties import Properties
 from redrive.runtime.ports import Refusal
+from redrive.runtime.settling import BATCH
 from redrive.story import read_story
 from redrive.testing.vhost import Stored
 
@@ -152,6 +153,37 @@ def test_acknowledgement_waits_for_the_confirm_of_the_retry(stage):
     stage.succeed("b")
     stage.loop.advance(1)
     assert stage.unacked == ["a"]
+
+
+@pytest.fixture
+def wide():
+    """Give a stage whose worker holds enough for acknowledgements to wait for each other as long as they ever do."""
+    stage = Stage(worker_config(concurrency=4 * BATCH))
+    stage.meet_first()
+    stage.publish(*(f"m{number}" for number in range(4 * BATCH)))
+    return stage
+
+
+def count_unheard(stage):
+    """Say of how many that are done the broker has not heard, without letting time pass."""
+    return len(stage.consumer.session.unacked) - len(stage.runner.running)
+
+
+def test_what_is_done_is_acknowledged_before_it_is_much_though_no_time_passes(wide):
+    unheard = []
+    for number in range(BATCH + 1):
+        wide.succeed(f"m{number}")
+        unheard.append(count_unheard(wide))
+    assert max(unheard) == BATCH - 1
+
+
+def test_what_is_done_behind_one_that_still_runs_is_acknowledged_before_it_is_much_though_no_time_passes(wide):
+    """Beside one batch, half as many may wait as are held ahead of the handlers, who have as many ahead as run."""
+    unheard = []
+    for number in range(1, 4 * BATCH - 1):
+        wide.succeed(f"m{number}")
+        unheard.append(count_unheard(wide))
+    assert max(unheard) < BATCH + 4 * BATCH // 2
 
 
 # Connections that break.
