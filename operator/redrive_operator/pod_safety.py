@@ -109,7 +109,7 @@ def _check_security(holder: Mapping[str, Any], path: str) -> None:
 
 def _check_capabilities(capabilities: Mapping[str, Any], path: str) -> None:
     for index, capability in enumerate(list_of(capabilities.get("add", []), f"{path}.add")):
-        if capability not in _CAPABILITIES:
+        if string(capability, f"{path}.add[{index}]") not in _CAPABILITIES:
             raise _unsafe(f"{path}.add[{index}]", f"must not be {show(capability)}")
 
 
