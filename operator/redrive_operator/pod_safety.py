@@ -4,7 +4,8 @@ Pods are made with the operator's rights, in namespaces that may enforce nothing
 RetryingConsumer, and no pod, would reach the files, processes and network of a node, and by them everything else in the
 cluster. The standard is https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline; beyond it, only
 the kinds of volumes that Restricted knows are taken, since a node mounts the others by itself, and for some runs what
-the template names; no node is named, which goes past the scheduler and the taints; no worker ranks with the cluster's own pods; and no mesh is told to put into a pod what the template itself may
+the template names; no node is named, which goes past the scheduler and the taints, and not all taints are tolerated at
+once; no worker ranks with the cluster's own pods; and no mesh is told to put into a pod what the template itself may
 not ask for. The platform's team can lift all of it by a setting of the operator's. A stricter standard is for
 the namespace to enforce.
 """
@@ -86,6 +87,10 @@ def _check_placing(spec: Mapping[str, Any], path: str) -> None:
     if string(spec.get("nodeName", ""), f"{path}.nodeName"):
         problem = "must be left out, as it goes past the scheduler and the taints of nodes"
         raise _unsafe(f"{path}.nodeName", f"{problem} (nodeSelector and affinity do not)")
+    for where, toleration in objects_in(spec, "tolerations", path):
+        if string(toleration.get("key", ""), f"{where}.key") == "":
+            problem = "is required, as without it every taint is tolerated, those of the control plane too"
+            raise _unsafe(f"{where}.key", problem)
     priority = string(spec.get("priorityClassName", ""), f"{path}.priorityClassName")
     if priority.startswith(_CLUSTERS_PRIORITY):
         raise _unsafe(f"{path}.priorityClassName", f"must not be {show(priority)}, before which all others have to go")

@@ -166,6 +166,14 @@ def test_container_that_a_mesh_would_merge_with_its_own_is_refused(name, field):
     assert found.path == f"{SPEC}.{field}[0].name"
 
 
+@pytest.mark.parametrize(
+    "toleration", [{"operator": "Exists"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}]
+)
+def test_toleration_of_every_taint_is_refused(toleration):
+    known = {"key": "spot", "operator": "Exists"}
+    assert refusal(pod, spec={"tolerations": [known, toleration]}).path == f"{SPEC}.tolerations[1].key"
+
+
 SAFE = [
     {"securityContext": {"privileged": False, "procMount": "Default", "capabilities": {"add": ["NET_BIND_SERVICE"]}}},
     {"securityContext": {"seccompProfile": {"type": "Localhost", "localhostProfile": "a"}}},
