@@ -129,13 +129,18 @@ class Workforce:
         deployment = self._deployment(key)
         return consumer.scaling.min_replicas if deployment is None else deployment.wanted
 
+    def keep(self, subject: Subject, consumer: Consumer) -> Staffing:
+        """Have as many as there are or were asked for, where messages do not count, or cannot be counted."""
+        if consumer.paused or consumer.scaling is None:
+            self._decided.pop(subject.key, None)
+        return Staffing(self.wanted(subject.key, consumer))
+
     def staff(
         self, subject: Subject, consumer: Consumer, messages: MessagesSeen, counted_at: float, placement: PlacementSeen
     ) -> Staffing:
         """Decide how many workers there should be, by messages that were counted at that moment of the clock."""
         if consumer.paused or consumer.scaling is None:
-            self._decided.pop(subject.key, None)
-            return Staffing(self.wanted(subject.key, consumer))
+            return self.keep(subject, consumer)
         deployment = self._deployment(subject.key)
         decided = self._decided.get(subject.key)
         if decided is None or decided.uid != subject.uid:
