@@ -1,7 +1,8 @@
 """Sees to one consumer, once its broker has been asked: its user, its workers, its way out, and what is told of it.
 
 Workers are made when the queues are there, and not touched while the broker cannot be asked: what runs can work, and a
-config for queues that do not exist yet would reach a worker too early.
+config for queues that do not exist yet would reach a worker too early. Those of a queue that is without quorum are kept
+as the object says, in the number that they have: they begin as soon as its nodes are back, and before anybody looks.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from redrive_operator.kube import CONSUMERS
 from redrive_operator.lasting import read_lasting
 from redrive_operator.leaving import Circumstances, Leaving
 from redrive_operator.metrics.consumers import Standing
+from redrive_operator.names import deployment_key
 from redrive_operator.observation import BrokerSeen, MessagesSeen, Observation, Problem, TopologySeen, WorkersSeen
 from redrive_operator.placement import PlacementSeen
 from redrive_operator.reasons import EventReason, TopologyReason, WorkersReason
@@ -135,7 +137,7 @@ class Care:
         """Have the workers run, if everything is there that they need and they are wanted still."""
         going = seen.deleting is not None and not seen.deleting.workers_go_on
         unready = found.topology is None or found.topology.problem is not None
-        if found.access is None or unready or going:
+        if found.access is None or going or (unready and not self._is_kept(entry, found, found.access)):
             return self._with_idle_workers(entry, consumer, seen, lost=found.lost)
         match found.user:
             case None:
@@ -150,6 +152,12 @@ class Care:
                 return self._with_idle_workers(entry, consumer, replace(seen, topology=TopologySeen(found.user)))
             case KubeError():
                 raise found.user
+
+    def _is_kept(self, entry: Entry, found: Found, access: Access) -> bool:
+        """Say whether there are workers that wait for nothing but a majority of their queue."""
+        if not _say_if_stuck(found.topology) or (found.user is None and access.connection is not None):
+            return False
+        return self._tools.holdings.deployment(deployment_key(entry.key)) is not None
 
     def _with_idle_workers(
         self, entry: Entry, consumer: Consumer, seen: Observation, *, lost: bool = False
@@ -174,7 +182,10 @@ class Care:
             return seen
         workforce = self._tools.workforce
         placement = workforce.look(entry.key, consumer)
-        staffing = workforce.staff(entry.subject, consumer, found.messages, found.counted_at, placement)
+        if _say_if_stuck(found.topology):
+            staffing = workforce.keep(entry.subject, consumer)
+        else:
+            staffing = workforce.staff(entry.subject, consumer, found.messages, found.counted_at, placement)
         workforce.spare_the_busy(entry.key, staffing.replicas)
         # All that the manifests are made of: the generation stands for the spec.
         inputs = (entry.subject.uid, entry.subject.generation, found.parks, secret, staffing.replicas)

@@ -2,7 +2,8 @@
 
 Two objects ask for one queue when they name the same queue in the same vhost of the same broker. Whether two brokers
 are the same, their names do not tell: many are called `rabbitmq`. So the broker is asked: the bindings that bring a
-consumer's retries home name every consumer that has the queue. Where they cannot be read, brokers are told apart by
+consumer's retries home, and its dead letters to their queue, name every consumer that has the queue; while a queue is
+out of the ladder, only the latter are there. Where they cannot be read, brokers are told apart by
 their cluster's name and their host. An object that is gone claims nothing, whatever it left behind; nor does one that
 has moved to a cluster of another name, for the binding that it left behind is not taken away.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from redrive.ladder import DELIVERY, delivery_binding
 from redrive.reading import Reading
 from redrive.spec import Consumer
+from redrive.topology import DEAD, dead_queue_name
 from redrive_operator.observation import Problem
 from redrive_operator.reasons import TopologyReason
 from redrive_operator.registry import DeskKey, Entry, Registry
@@ -36,7 +38,8 @@ def find_losers(
             sentence = f"the queue {entry.consumer.queue.name!r} belongs to the older consumer {winner.key}"
             advice = "use another queue, or delete one of the two"
             if winner.desk != entry.desk:
-                advice += f"; if it has moved to another broker, remove its binding to the exchange {DELIVERY!r} here"
+                left = f"its bindings to the exchanges {DELIVERY!r} and {DEAD!r} here"
+                advice += f"; if it has moved to another broker, remove {left}"
             losers[entry.key] = Problem(TopologyReason.QUEUE_CONFLICT, f"{sentence}: {advice}")
     return losers
 
@@ -97,12 +100,14 @@ def _address(entry: Entry) -> str:
 
 
 def _bound_addresses(entry: Entry, reading: Reading | None) -> set[str]:
+    """Read from a vhost's bindings who has the queue: by what brings home its retries, or its dead letters."""
     if reading is None or entry.consumer is None:
         return set()
     queue = entry.consumer.queue.name
-    prefix = delivery_binding("", queue).routing_key
+    ways = ((DELIVERY, queue, delivery_binding("", queue).routing_key), (DEAD, dead_queue_name(queue), ""))
     return {
         binding.routing_key.removeprefix(prefix)
+        for source, destination, prefix in ways
         for binding in reading.bindings
-        if binding.source == DELIVERY and binding.destination == queue
+        if (binding.source, binding.destination) == (source, destination)
     }

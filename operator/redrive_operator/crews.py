@@ -60,8 +60,11 @@ class Crews:
 
     def replace(self, consumer: Key, bodies: Iterable[Mapping[str, Any]]) -> None:
         """Take the whole crew from a list, which knows who is gone; but a watch may be ahead of it."""
-        pods = [(read_pod(body), body) for body in bodies]
-        listed = {pod.uid: _member(pod, body) for pod, body in pods if pod is not None and pod.consumer == consumer}
+        listed: dict[str, Member] = {}
+        for body in bodies:
+            pod = read_pod(body)
+            if pod is not None and pod.consumer == consumer:
+                listed[pod.uid] = _member(pod, body)
         newest = max((_number(member.version) for member in listed.values()), default=0)
         with self._lock:
             known = self._crews.pop(consumer, {})

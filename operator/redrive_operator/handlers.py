@@ -4,7 +4,7 @@ kopf only watches for Redrive. It keeps no progress on objects and puts no final
 not need to remember where it was: it looks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import kopf
@@ -13,9 +13,17 @@ from redrive_operator.names import DOMAIN, MANAGED_BY
 
 VERSION = "v1alpha1"
 
+# Objects in one answer of a list. Some of a megabyte and a half, which whoever may create consumers can make, are forty
+# in memory each, and all of a list at once would be more than the operator has.
+PAGE = 5
+
 # Owned objects: watched by their label alone, so that what else is in the cluster costs nothing.
 OWNED = (("apps", "v1", "deployments"), ("", "v1", "configmaps"), ("policy", "v1", "poddisruptionbudgets"))
 PODS = ("", "v1", "pods")
+
+
+# What kopf itself reads of an object.
+_KEPT = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class NothingKept(kopf.DiffBaseStorage):
@@ -39,6 +47,7 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.persistence.diffbase_storage = NothingKept()
     # Redrive writes its own events, deduplicated; kopf would repeat every log line as one.
     settings.posting.enabled = False
+    settings.watching.chunk_size = PAGE
     # Namespaces and kinds are not watched: which to serve is told at the start.
     settings.scanning.disabled = True
     for group, version, plural in (*OWNED, PODS):
@@ -57,20 +66,31 @@ def register(*, connections: bool) -> None:
 
 
 async def consumer_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
-    memo.office.consumer_seen(event["object"], gone=event["type"] == "DELETED")
+    _tell(memo.office.consumer_seen, event)
 
 
 async def redrive_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
-    memo.office.redrive_seen(event["object"], gone=event["type"] == "DELETED")
+    _tell(memo.office.redrive_seen, event)
 
 
 async def connection_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
-    memo.office.connection_seen(event["object"], gone=event["type"] == "DELETED")
+    _tell(memo.office.connection_seen, event)
 
 
 async def holding_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
-    memo.office.holding_seen(event["object"], gone=event["type"] == "DELETED")
+    _tell(memo.office.holding_seen, event)
 
 
 async def pod_seen(event: Mapping[str, Any], memo: Any, **_: object) -> None:  # noqa: ANN401
-    memo.office.pod_seen(event["object"], gone=event["type"] == "DELETED")
+    _tell(memo.office.pod_seen, event)
+
+
+def _tell(seen: Callable[..., None], event: Mapping[str, Any]) -> None:
+    """Tell what was seen, and empty it: kopf holds on to it for some seconds, and may have hundreds by then."""
+    body = event["object"]
+    try:
+        seen(body, gone=event["type"] == "DELETED")
+    finally:
+        for part in body.keys() - _KEPT:
+            del body[part]
+        body["metadata"].pop("managedFields", None)

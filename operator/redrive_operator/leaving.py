@@ -129,7 +129,7 @@ class Leaving:
             unseen = count(wanted, amqp=amqp, reading=reading).unseen if drains else 0
             if unseen:
                 return _blocked(_say_who_is_unseen(consumer, unseen))
-            if drains and reading is None:
+            if drains:  # a reading may be older than the loss of a majority
                 have_answer(wanted, amqp=amqp)
             detach(wanted, amqp=amqp, recorded=recorded, reading=reading)
             if drains:

@@ -4,11 +4,13 @@ Pods are made with the operator's rights, in namespaces that may enforce nothing
 RetryingConsumer, and no pod, would reach the files, processes and network of a node, and by them everything else in the
 cluster. The standard is https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline; beyond it, only
 the kinds of volumes that Restricted knows are taken, since a node mounts the others by itself, and for some runs what
-the template names; no node is named, which goes past the scheduler and the taints; and no worker ranks with the
-cluster's own pods. The platform's team can lift all of it by a setting of the operator's. A stricter standard is for
+the template names; no node is named, which goes past the scheduler and the taints, and not all taints are tolerated at
+once; no worker ranks with the cluster's own pods; and no mesh is told to put into a pod what the template itself may
+not ask for. The platform's team can lift all of it by a setting of the operator's. A stricter standard is for
 the namespace to enforce.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -38,8 +40,25 @@ _VOLUMES = (
 )  # fmt: skip
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
-# Istio's webhook adds to the pod whatever volumes stand in it, of the kinds above or of others.
-_MORE_VOLUMES = "sidecar.istio.io/userVolume"
+# By these, a mesh's webhook is told what to put into the pod, by rights that the template has not: volumes of whatever
+# kind, whole containers, images and binaries for its own privileged ones.
+# https://istio.io/latest/docs/reference/config/annotations/
+_ISTIOS = ("sidecar.istio.io/", "proxy.istio.io/", "inject.istio.io/")
+_ISTIOS_HARMLESS = frozenset({
+    f"sidecar.istio.io/{name}" for name in (
+        "agentLogLevel", "componentLogLevel", "inject", "logLevel", "nativeSidecar", "proxyCPU", "proxyCPULimit",
+        "proxyMemory", "proxyMemoryLimit", "rewriteAppHTTPProbers",
+    )
+})  # fmt: skip
+# https://linkerd.io/2/reference/proxy-configuration/
+_LINKERDS_IMAGES = ("-image", "-version")
+
+# The webhooks write what an annotation says into templates, where a quote or a line break would begin another field.
+_MESHES = re.compile(r"([^/]*\.)?(istio|linkerd)\.io/.*", re.ASCII | re.DOTALL)
+_PLAIN = re.compile(r"[-A-Za-z0-9.,:*/_=]*", re.ASCII)
+
+# The webhook merges a container of such a name with its own, and with the capabilities of that.
+_ISTIOS_CONTAINERS = frozenset({"enable-core-dump", "istio-init", "istio-proxy", "istio-validation"})
 
 # Kubernetes keeps such names for the classes of its own.
 _CLUSTERS_PRIORITY = "system-"
@@ -68,12 +87,19 @@ def _check_placing(spec: Mapping[str, Any], path: str) -> None:
     if string(spec.get("nodeName", ""), f"{path}.nodeName"):
         problem = "must be left out, as it goes past the scheduler and the taints of nodes"
         raise _unsafe(f"{path}.nodeName", f"{problem} (nodeSelector and affinity do not)")
+    for where, toleration in objects_in(spec, "tolerations", path):
+        if string(toleration.get("key", ""), f"{where}.key") == "":
+            problem = "is required, as without it every taint is tolerated, those of the control plane too"
+            raise _unsafe(f"{where}.key", problem)
     priority = string(spec.get("priorityClassName", ""), f"{path}.priorityClassName")
     if priority.startswith(_CLUSTERS_PRIORITY):
         raise _unsafe(f"{path}.priorityClassName", f"must not be {show(priority)}, before which all others have to go")
 
 
 def _check_container(container: Mapping[str, Any], path: str) -> None:
+    name = string(container.get("name", ""), f"{path}.name")
+    if name in _ISTIOS_CONTAINERS:
+        raise _unsafe(f"{path}.name", f"must not be {show(name)}, which a mesh adds capabilities to")
     _check_security(container, path)
     for where, port in objects_in(container, "ports", path):
         if port.get("hostPort", 0) != 0:
@@ -109,7 +135,7 @@ def _check_security(holder: Mapping[str, Any], path: str) -> None:
 
 def _check_capabilities(capabilities: Mapping[str, Any], path: str) -> None:
     for index, capability in enumerate(list_of(capabilities.get("add", []), f"{path}.add")):
-        if capability not in _CAPABILITIES:
+        if string(capability, f"{path}.add[{index}]") not in _CAPABILITIES:
             raise _unsafe(f"{path}.add[{index}]", f"must not be {show(capability)}")
 
 
@@ -121,11 +147,23 @@ def _check_selinux(options: Mapping[str, Any], path: str) -> None:
 
 def _refuse_annotations(metadata: Mapping[str, Any], path: str) -> None:
     annotations = object_in(metadata, "annotations", path)
-    if _MORE_VOLUMES in annotations:
-        raise _unsafe(f"{path}.annotations", f"must not have {show(_MORE_VOLUMES)}, which may name a node's files")
+    for name, told in annotations.items():
+        _refuse_meshs(name.lower(), name, string(told, f"{path}.annotations"), f"{path}.annotations")
     for name, profile in annotations.items():
         if name.startswith(_APPARMOR) and profile != "runtime/default" and not str(profile).startswith("localhost/"):
             raise _unsafe(f"{path}.annotations", f"must not set {show(name)} to {show(profile)}")
+
+
+def _refuse_meshs(lower: str, name: str, told: str, path: str) -> None:
+    if lower.startswith(_ISTIOS) and name not in _ISTIOS_HARMLESS:
+        raise _unsafe(path, f"must not have {show(name)}, by which a mesh may be told of privileged containers")
+    if _MESHES.fullmatch(lower) is None:
+        return
+    if "linkerd.io/" in lower and lower.endswith(_LINKERDS_IMAGES):
+        raise _unsafe(path, f"must not have {show(name)}, which may name an image for a privileged container")
+    if not _PLAIN.fullmatch(told):
+        problem = f"must not set {show(name)} to {show(told)}, which a mesh writes into a pod as it is"
+        raise _unsafe(path, f"{problem} (letters, digits and . , : * / _ = - are taken)")
 
 
 def _refuse_true(holder: Mapping[str, Any], field: str, path: str) -> None:

@@ -77,7 +77,7 @@ def read_entry(body: Mapping[str, Any]) -> Entry:
     try:
         consumer = parse_consumer(body)
     except SpecError as error:
-        return Entry(subject, None, error)
+        return Entry(subject, None, sentence_of(error))
     return Entry(subject, consumer, desk=desk_of(consumer))
 
 
@@ -86,7 +86,12 @@ def read_connection_entry(body: Mapping[str, Any]) -> ConnectionEntry:
     try:
         return ConnectionEntry(subject, parse_connection(body))
     except SpecError as error:
-        return ConnectionEntry(subject, None, error)
+        return ConnectionEntry(subject, None, sentence_of(error))
+
+
+def sentence_of(error: SpecError) -> SpecError:
+    """Keep what an error says, and not the frames that it passed, which hold the whole object for as long as it is."""
+    return SpecError(error.path, error.message)
 
 
 class Registry:

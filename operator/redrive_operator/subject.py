@@ -14,6 +14,9 @@ from redrive_operator.reasons import Status
 
 FINALIZER = "redrive.dev/finalizer"
 
+# Anybody may put as many on an object as fit into it, and they would be kept for as long as the object is there.
+MOST_FINALIZERS = 32
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
@@ -28,7 +31,10 @@ class Key:
 
 @dataclass(frozen=True)
 class Subject:
-    """One object of ours as it was last seen. `status` is raw, and not to be written to."""
+    """One object of ours as it was last seen. `status` is raw, and not to be written to.
+
+    Of very many finalizers only our own is kept, and then it is `crowded`.
+    """
 
     kind: str
     api_version: str
@@ -41,6 +47,7 @@ class Subject:
     finalizers: tuple[str, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     status: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    crowded: bool = False
 
     @cached_property
     def history(self) -> History:
@@ -66,6 +73,8 @@ class Subject:
 def read_subject(body: Mapping[str, Any]) -> Subject:
     """Read what the API server itself wrote, and so surely is there."""
     metadata = body["metadata"]
+    finalizers = metadata.get("finalizers") or ()
+    crowded = len(finalizers) > MOST_FINALIZERS
     return Subject(
         kind=body["kind"],
         api_version=body["apiVersion"],
@@ -75,7 +84,8 @@ def read_subject(body: Mapping[str, Any]) -> Subject:
         generation=metadata.get("generation") or 0,
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         deleting=bool(metadata.get("deletionTimestamp")),
-        finalizers=tuple(metadata.get("finalizers") or ()),
+        finalizers=tuple(name for name in finalizers if not crowded or name == FINALIZER),
         annotations=metadata.get("annotations") or {},
         status=body.get("status") or {},
+        crowded=crowded,
     )

@@ -16,7 +16,7 @@ from redrive.elements import Binding
 from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
 from redrive.ladder import ORPHANS, places_for
 from redrive.management import Management
-from redrive.orphans import SilentHome, reclaim
+from redrive.orphans import Reclaimed, SilentHome, reclaim
 from redrive.patience import refuse_single_active, warn_of_timeout
 from redrive.provision import Ask, ensure_consumers, ensure_vhost
 from redrive.reading import Reading
@@ -34,11 +34,19 @@ from redrive_operator.subject import Key
 # New queues of one batch are waited for together, and what fails with the connection costs one batch.
 BATCH = 200
 
-# Looked through at once; what is behind them waits until these are gone. They are read in windows, not all at once.
-MOST_ORPHANS = 100_000
+# Looked through at once. They are read in windows, not all at once; but all are held until the end of the look. Where
+# nothing of anybody is among them, since they are of queues that cannot take them, twice as many are looked through the
+# next time, and so on: what is behind them may be another's. The longest takes minutes, and the vhost waits for it.
+MOST_ORPHANS, FURTHEST_ORPHANS = 100_000, 400_000
 
-# After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time.
+# After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time. The
+# further it was, the longer.
 ORPHANS_SECONDS = 120.0
+
+_UNSEEN = (
+    "some messages of redrive.orphans were not looked at, as they are behind very many that cannot come home: "
+    "what of this consumer's is among them waits there"
+)
 
 # A queue without quorum is taken out of the ladder when it has been without for so long: where nodes come and go, all
 # queues are for a moment, and not at the same one. A rung waits for longer (see docs/reliability.md).
@@ -107,6 +115,8 @@ class Vhost:
         self._clock = clock
         self._looked_for: frozenset[str] = frozenset()
         self._next_look = 0.0
+        self._most = MOST_ORPHANS
+        self._hides = False  # whether the last look found none of anybody here, and did not see all
         self._silent: Mapping[str, float] = {}  # until when nothing is brought home to an address
         self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
@@ -135,12 +145,11 @@ class Vhost:
             broker = replace(seen.broker, version=shared.version, cluster_name=shared.cluster_name)
             shared = replace(shared, missing=(*lacking, *shared.missing))
             topologies = self._provide(jobs, shared, door, access, management, reading)
-            return replace(
-                seen,
-                broker=broker,
-                topologies=_with_shared_repairs(jobs, topologies, shared),
-                reclaimed=self._bring_home(door, jobs, topologies, reading),
-            )
+            reclaimed = self._bring_home(door, jobs, topologies, reading)
+            topologies = _with_shared_repairs(jobs, topologies, shared)
+            if self._hides:
+                topologies = {key: _with_unseen(topology) for key, topology in topologies.items()}
+            return replace(seen, broker=broker, topologies=topologies, reclaimed=reclaimed)
 
     def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
         """Tell which of these queues have only just lost their quorum; no others are remembered."""
@@ -232,11 +241,14 @@ class Vhost:
         homes = {address: job for address, job in ready.items() if address not in self._silent}
         all_known = self._looked_for >= homes.keys() and all(job.expected for job in homes.values())
         resting = self._clock() < self._next_look and all_known
-        if not homes or resting or not self._count_orphans(door, reading):
+        if not homes or resting:
+            return {}
+        if not self._count_orphans(door, reading):
+            self._hides, self._most = False, MOST_ORPHANS
             return {}
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
         try:
-            result = reclaim(door.amqp, queues, most=MOST_ORPHANS, reading=reading)
+            result = reclaim(door.amqp, queues, most=self._most, reading=reading)
         except SilentHome as error:
             LOGGER.warning("the orphans of %s cannot be brought home to %s: %s", self._desk, error.address, error)
             self._silent = {**self._silent, error.address: self._clock() + ORPHANS_SECONDS}
@@ -248,8 +260,21 @@ class Vhost:
             self._looked_for, self._next_look = frozenset(homes), self._clock() + ORPHANS_SECONDS
             return {}
         self._looked_for = frozenset(homes)
-        self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS)
+        self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
+        self._look_further(result)
         return {homes[address].key: count for address, count in result.put_back.items()}
+
+    def _look_further(self, result: Reclaimed) -> None:
+        """Have the next look go further, if what this one saw is nobody's here, and there is more."""
+        self._hides = result.unseen > 0 and not result.put_back
+        if result.left <= MOST_ORPHANS:
+            self._most = MOST_ORPHANS
+        if self._hides:
+            looked, self._most = self._most, min(2 * self._most, FURTHEST_ORPHANS)
+            LOGGER.warning(
+                "%d orphans of %s were not looked at: none of the %d before them can come home; the next look takes %d",
+                *(result.unseen, self._desk, looked, self._most),
+            )
 
     def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
         if reading is not None:
@@ -283,6 +308,11 @@ def _with_shared_repairs(
         oldest = min(jobs, key=lambda job: job.entry.subject.created).key
         found[oldest] = replace(found[oldest], repaired=(*map(str, shared.repaired), *found[oldest].repaired))
     return found
+
+
+def _with_unseen(topology: TopologySeen) -> TopologySeen:
+    """Say, of a consumer whose orphans could come home, that some may be there that nobody has seen."""
+    return topology if topology.problem else replace(topology, missing=(*topology.missing, _UNSEEN))
 
 
 def _recorded(job: Job) -> tuple[Binding, ...]:

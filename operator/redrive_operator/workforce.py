@@ -7,7 +7,7 @@ then what is there counts as decided, and nothing is taken away before a whole d
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -19,7 +19,7 @@ from redrive_operator.diagnosis import diagnose_event
 from redrive_operator.errors import KubeError
 from redrive_operator.holdings import DeploymentSeen, Holdings
 from redrive_operator.kube import PODS, Kind
-from redrive_operator.kube.bodies import Bodies, Body
+from redrive_operator.kube.bodies import Body
 from redrive_operator.names import deployment_key, selector_of
 from redrive_operator.observation import MessagesSeen
 from redrive_operator.placement import Note, PlacementSeen, Refusal, judge_placement
@@ -49,7 +49,7 @@ ASKED_AT_ONCE = 2
 class Cluster(Protocol):
     """What is needed of Kubernetes here."""
 
-    def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Bodies: ...
+    def each(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Iterator[Body]: ...
 
     def list_warnings(self, pod: Key, uid: str) -> Sequence[tuple[str, str]]: ...
 
@@ -129,13 +129,18 @@ class Workforce:
         deployment = self._deployment(key)
         return consumer.scaling.min_replicas if deployment is None else deployment.wanted
 
+    def keep(self, subject: Subject, consumer: Consumer) -> Staffing:
+        """Have as many as there are or were asked for, where messages do not count, or cannot be counted."""
+        if consumer.paused or consumer.scaling is None:
+            self._decided.pop(subject.key, None)
+        return Staffing(self.wanted(subject.key, consumer))
+
     def staff(
         self, subject: Subject, consumer: Consumer, messages: MessagesSeen, counted_at: float, placement: PlacementSeen
     ) -> Staffing:
         """Decide how many workers there should be, by messages that were counted at that moment of the clock."""
         if consumer.paused or consumer.scaling is None:
-            self._decided.pop(subject.key, None)
-            return Staffing(self.wanted(subject.key, consumer))
+            return self.keep(subject, consumer)
         deployment = self._deployment(subject.key)
         decided = self._decided.get(subject.key)
         if decided is None or decided.uid != subject.uid:
@@ -197,7 +202,7 @@ class Workforce:
         return answers
 
     def _list(self, key: Key) -> None:
-        self._crews.replace(key, self._cluster.list(PODS, namespace=key.namespace, selector=selector_of(key)))
+        self._crews.replace(key, self._cluster.each(PODS, namespace=key.namespace, selector=selector_of(key)))
         self._listed_at[key] = self._clock()
 
     def look(self, key: Key, consumer: Consumer) -> PlacementSeen:

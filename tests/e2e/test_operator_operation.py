@@ -18,6 +18,7 @@ ROUNDS = int(os.environ.get("REDRIVE_ODD_ROUNDS") or 1)  # 47 are ten thousand o
 FIRST_SEED = int(os.environ.get("REDRIVE_ODD_SEED") or 4711)
 
 DEEP = 5_000  # the API server reads twice as many
+WIDE = 460_000  # of three letters each; etcd takes a megabyte and a half
 
 ACCOUNT = f"--as=system:serviceaccount:{NAMESPACE}:{NAME}"
 
@@ -111,6 +112,29 @@ def test_object_that_nests_deeper_than_python_reads_is_refused_and_ends_nobodys_
         shop.namespace.kubectl(*done)
     finally:
         shop.namespace.kubectl("delete", "rcon/deep", "--timeout=60s")  # most tools of the tests could not read it
+
+
+def test_objects_as_large_as_they_can_be_are_refused_and_end_nobodys_operator(newest_shop, operator):
+    shop, restarts = newest_shop, operator.restarts()
+    names = [f"wide-{n}" for n in range(14)]
+    wide = "[" + ",".join(["{}"] * WIDE) + "]"
+    try:
+        for name in names:
+            body = json.dumps(shop.consumer(name, worker=shop.worker(pod={"affinity": "here"})))
+            shop.namespace.kubectl("create", "--validate=false", "--filename", "-", stdin=body.replace('"here"', wide))
+        reason = 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
+        for name in names:
+
+            def is_refused(name=name):
+                return shop.namespace.kubectl("get", f"rcon/{name}", "--output", reason) == "InvalidSpec"
+
+            shop.namespace.wait_for(f"the refusal of {name}", is_refused, 60)
+        assert operator.restarts() == restarts
+        operator.kill()  # another one has all of them in its first lists
+        shop.namespace.apply(shop.consumer("sane"))
+        shop.namespace.kubectl("wait", "rcon/sane", "--for=condition=Ready", "--timeout=90s")
+    finally:
+        shop.namespace.kubectl("delete", "rcon", *names, "--ignore-not-found", "--timeout=60s")
 
 
 @pytest.mark.timeout(300 * ROUNDS)

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redrive.answers import QUEUE_COLUMNS
 from redrive.errors import BadAnswer
 from redrive.long_list import LONGEST_ITEM, Allowance, read_items
+from redrive.topology import Wanted, work_queue
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8)
 OBJECTS = st.dictionaries(st.text(max_size=5), SCALARS | st.lists(SCALARS, max_size=3), max_size=4)
@@ -75,3 +77,46 @@ def test_lists_of_one_reading_share_an_allowance(allowance):
     with pytest.raises(BadAnswer, match="divide it among several"):
         for _ in range(9):
             read(some, allowance)
+
+
+def test_a_vhost_of_nineteen_thousand_queues_with_their_replicas_and_bindings_is_read():
+    replicas = [f"rabbit@rabbitmq-server-{number}.rabbitmq-nodes" for number in range(3)]
+    queue = {
+        "arguments": dict(work_queue(Wanted("shop/orders", "q", None)).arguments),
+        "auto_delete": False,
+        "consumers": 1,
+        "durable": True,
+        "effective_policy_definition": {"message-ttl": 1},
+        "exclusive": False,
+        "leader": replicas[0],
+        "members": replicas,
+        "message_stats": {"ack": 1, "deliver_get": 1, "publish": 1},
+        "messages_ready": 1,
+        "messages_unacknowledged": 1,
+        "online": replicas,
+        "type": "quorum",
+    }
+    assert {column.partition(".")[0] for column in QUEUE_COLUMNS} == {*queue, "name"}
+    names = [f"team-{number}.orders" for number in range(19_000)]
+    bindings = [
+        {
+            "source": source,
+            "destination": name,
+            "destination_type": "queue",
+            "routing_key": f"shop/{name}",
+            "arguments": {},
+        }
+        for source in ("redrive.delivery", "shop.events")
+        for name in names
+    ]
+    allowance = Allowance()
+    assert len(read(json.dumps([{"name": name, **queue} for name in names]).encode(), allowance)) == 19_000
+    assert len(read(json.dumps(bindings).encode(), allowance)) == 38_000
+
+
+def test_what_stays_of_an_answer_is_counted_however_its_values_are_divided():
+    many = ({f"a{number}-{at}": at for at in range(1000)} for number in range(700))
+    with pytest.raises(BadAnswer, match="divide it among several"):
+        read(json.dumps([{"name": "q", "arguments": arguments} for arguments in many]).encode())
+    with pytest.raises(BadAnswer, match="divide it among several"):
+        read(json.dumps([{"name": "q"}] * 200_001).encode())

@@ -1,5 +1,6 @@
 """Orphans that come home, or do not: what one queue does is nobody else's business."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -11,6 +12,8 @@ from redrive.errors import NoAnswer
 from redrive.ladder import ORPHANS, routing_key
 from redrive.orphans import SilentHome, reclaim
 from redrive.properties import Properties
+from redrive.workshop import Report
+from redrive_operator import vhost as module
 from redrive_operator.observation import TopologySeen
 from redrive_operator.vhost import ORPHANS_SECONDS, Job, Vhost
 
@@ -72,3 +75,51 @@ def test_orphans_behind_those_of_a_queue_that_says_nothing_come_home_the_next_ti
     clock.now += ORPHANS_SECONDS
     assert vhost._bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {mute.key: 1}
     assert broker.orphans == []
+
+
+@pytest.fixture
+def vhost(monkeypatch):
+    """Give a vhost, and turns of it: what is said of the consumer, and how many messages came home."""
+    monkeypatch.setattr(module, "MOST_ORPHANS", 4)
+    monkeypatch.setattr(module, "FURTHEST_ORPHANS", 16, raising=False)
+    clock, entry = Clock(), consumer_entry("orders", queue="orders")
+    job = Job(entry, entry.consumer, expected=True)
+    vhost = Vhost(entry.desk, None, clock=clock)
+    monkeypatch.setattr(vhost, "_read", lambda _access: (None, None, ()))
+    monkeypatch.setattr(vhost, "_provide", lambda *_: {entry.key: TopologySeen()})
+    monkeypatch.setattr(module, "ensure_vhost", lambda *_, **__: Report("4", "rabbit"))
+
+    def turn(broker, *, after=0.0):
+        clock.now += after
+        door = SimpleNamespace(amqp=broker, gone=False)
+        access = SimpleNamespace(connect_on_demand=lambda _: nullcontext(door), amqp=SimpleNamespace(user="u"))
+        seen = vhost.tend(access, [job], lambda _: {})
+        return "not looked at" in " ".join(seen.topologies[entry.key].missing), seen.reclaimed.get(entry.key, 0)
+
+    return SimpleNamespace(turn=turn)
+
+
+def test_orphans_behind_very_many_of_others_are_found_by_looks_that_go_further_and_that_is_said(vhost, caplog):
+    broker = Broker(*["shop/stuck"] * 10, "shop/orders")
+    assert vhost.turn(broker) == (True, 0)
+    assert "7 orphans of" in caplog.text
+    assert "none of the 4 before them can come home; the next look takes 8" in caplog.text
+    assert vhost.turn(broker, after=ORPHANS_SECONDS / 2) == (True, 0), "it rests, and says so still"
+    assert vhost.turn(broker, after=ORPHANS_SECONDS / 2) == (True, 0)
+    assert vhost.turn(broker, after=ORPHANS_SECONDS) == (True, 0), "who looks further rests longer"
+    assert vhost.turn(broker, after=ORPHANS_SECONDS) == (False, 1)
+    assert vhost.turn(broker) == (False, 0)
+
+
+def test_looks_go_no_further_than_a_broker_bears(vhost, caplog):
+    broker = Broker(*["shop/stuck"] * 100)
+    for _ in range(5):
+        assert vhost.turn(broker, after=ORPHANS_SECONDS * 4) == (True, 0)
+    assert "none of the 16 before them can come home; the next look takes 16" in caplog.text
+    broker.orphans = []
+    assert vhost.turn(broker, after=ORPHANS_SECONDS * 4) == (False, 0)
+
+
+def test_orphans_that_come_home_some_at_a_time_are_nothing_to_tell_of(vhost):
+    broker = Broker(*["shop/orders"] * 10)
+    assert [vhost.turn(broker) for _ in range(3)] == [(False, 4), (False, 4), (False, 2)]

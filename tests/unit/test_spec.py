@@ -295,14 +295,51 @@ def test_a_pod_template_that_nests_too_deep_is_refused():
 
 
 def test_a_pod_template_that_holds_itself_is_refused():
-    spec = yaml.safe_load("&pod {containers: [*pod, *pod]}")
-    with pytest.raises(SpecError, match="must not nest deeper than 32 levels"):
-        with_pod(spec)
+    for text in ("&pod {containers: [*pod]}", "&pod {containers: [*pod, *pod]}"):
+        with pytest.raises(SpecError, match=r"must not (nest deeper than 32 levels|hold more than 5000 values)"):
+            with_pod(yaml.safe_load(text))
 
 
-def test_a_pod_template_made_huge_by_aliases_is_read_at_once():
+def test_a_pod_template_made_huge_by_aliases_is_refused_at_once():
     lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))]
-    assert with_pod(yaml.safe_load("\n".join(lines))).worker.pod_template["spec"]["a1"] == [["x", "x"]] * 2
+    with pytest.raises(SpecError, match="must not hold more than 5000 values"):
+        with_pod(yaml.safe_load("\n".join(lines)))
+
+
+@pytest.mark.parametrize("inside", [{}, [], "", 1, None, {"a": "b"}])
+def test_a_pod_template_holds_some_thousand_values_and_no_more(inside):
+    held = 2 if inside == {"a": "b"} else 1
+    most = 4_999 // held  # "a" itself is one
+    assert len(with_pod({"a": [inside] * most}).worker.pod_template["spec"]["a"]) == most
+    for spec in ({"a": [inside] * (most + 1)}, {f"a{n}": inside for n in range(5_001)}):
+        with pytest.raises(SpecError, match="must not hold more than 5000 values") as caught:
+            with_pod(spec)
+        assert caught.value.path == "spec.worker.podTemplate.spec"
+
+
+def test_a_pod_template_with_hundreds_of_variables_is_taken():
+    reference = {"secretKeyRef": {"name": "keys", "key": "a", "optional": True}}
+    variables = [{"name": f"A{n}", "valueFrom": reference} for n in range(700)]
+    assert with_pod({"containers": [{"name": "worker", "env": variables}]}).worker is not None
+
+
+@pytest.mark.parametrize("write", [lambda text: {"a": text}, lambda text: {text: 1}, lambda text: {"a": [{text: []}]}])
+def test_a_pod_template_holds_as_much_text_as_a_config_map_would_and_no_more(write):
+    assert with_pod(write("é" * 262_142)).worker is not None
+    with pytest.raises(SpecError, match="must not hold more than 262144 characters") as caught:
+        with_pod(write("é" * 262_145))
+    assert len(str(caught.value)) < 300
+
+
+def test_annotations_of_pods_are_at_most_what_kubernetes_takes_together():
+    def annotated(size):
+        notes = {f"a{n}": "x" * 65_534 for n in range(3)}
+        metadata = {"annotations": {**notes, "a3": "x" * (65_534 - 1) + "x" * size}}
+        return consumer(worker={"image": "a", "http": {}, "podTemplate": {"metadata": metadata}})
+
+    assert annotated(1).worker is not None
+    with pytest.raises(SpecError, match="must have at most 262144 bytes, names and values together, got 262145"):
+        annotated(2)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -2,15 +2,17 @@
 
 A consumer without a worker runs elsewhere. What the pod template holds beyond labels and annotations is left raw: it is
 merged into a Deployment, and the API server knows best what belongs there. Only how deep it nests is bounded, because
-whoever walks over it does so by recursion.
+whoever walks over it does so by recursion, and how much it holds: a few bytes of JSON are a hundred in memory, for as
+long as the object is there.
 """
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 from redrive.errors import SpecError
@@ -42,6 +44,13 @@ _KEY_SAYS = (
 
 # The deepest field of a pod's spec is at ten or so.
 _DEEPEST = 32
+
+# A pod with hundreds of variables has a thousand values or two. Letters are those of all texts and names of fields.
+_MOST_VALUES = 5_000
+_MOST_LETTERS = 262_144
+
+# As many as Kubernetes takes of one object's annotations, names and values together.
+_MOST_ANNOTATED = 262_144
 
 # What the operator must decide itself, with the reason.
 _OWNED = {
@@ -92,6 +101,8 @@ class HttpRunner:
 
 
 Runner = PythonRunner | CommandRunner | HttpRunner
+
+_Container = Mapping[Any, Any] | list[Any] | tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,31 +190,49 @@ def _parse_pod_template(raw: object, path: str) -> Mapping[str, Any]:
     for name, reason in _OWNED.items():
         if spec.get(name) is not None:
             raise SpecError(f"{path}.spec.{name}", reason)
-    _refuse_deep(spec, f"{path}.spec")
+    _refuse_large(spec, f"{path}.spec")
     return {"metadata": metadata, "spec": copy.deepcopy({**spec})}
 
 
-def _refuse_deep(raw: Mapping[str, Any], path: str) -> None:
-    # Level by level, and each container once in a level: with aliases, a few lines of YAML make a huge tree, or a ring.
-    level: list[object] = [raw]
+def _refuse_large(raw: Mapping[str, Any], path: str) -> None:
+    # Level by level, as JSON would be written: with aliases, a few lines of YAML make a huge tree, or a ring. Lengths
+    # are added up before anything is gathered, so that what is far too large costs no more than it does already.
+    level: list[_Container] = [raw]
+    values = letters = 0
     for _ in range(_DEEPEST):
-        level = list({id(inner): inner for outer in level for inner in _containers(outer)}.values())
+        values += sum(map(len, level))
+        if values > _MOST_VALUES:
+            raise SpecError(path, f"must not hold more than {_MOST_VALUES} values in all: no pod needs that")
+        held = [value for outer in level for value in _held_by(outer)]
+        letters += sum(len(text) for text in held if isinstance(text, str))
+        if letters > _MOST_LETTERS:
+            problem = f"must not hold more than {_MOST_LETTERS} characters, names of fields included"
+            raise SpecError(path, f"{problem}: have longer texts in a ConfigMap or in the image")
+        level = [inner for inner in held if isinstance(inner, Mapping | list | tuple)]
         if not level:
             return
     raise SpecError(path, f"must not nest deeper than {_DEEPEST} levels: no field of a pod does")
 
 
-def _containers(raw: object) -> list[object]:
-    inside = raw.values() if isinstance(raw, Mapping) else raw if isinstance(raw, list | tuple) else ()
-    return [inner for inner in inside if isinstance(inner, Mapping | list | tuple)]
+def _held_by(outer: _Container) -> Iterable[object]:
+    return chain(outer, outer.values()) if isinstance(outer, Mapping) else outer
 
 
 def _parse_pod_metadata(raw: object, path: str) -> Mapping[str, Mapping[str, str]]:
     fields = Fields(raw, path, ["labels", "annotations"])
     return {
         "labels": fields.nested("labels", _notes("label", _LABEL_KEY, _label_value)),
-        "annotations": fields.nested("annotations", _notes("annotation", _ANNOTATION_KEY, text(0, 65536))),
+        "annotations": fields.nested("annotations", _parse_annotations),
     }
+
+
+def _parse_annotations(raw: object, path: str) -> Mapping[str, str]:
+    annotations = _notes("annotation", _ANNOTATION_KEY, text(0, 65536))(raw, path)
+    size = sum(len(key.encode()) + len(note.encode()) for key, note in annotations.items())
+    if size > _MOST_ANNOTATED:
+        problem = f"must have at most {_MOST_ANNOTATED} bytes, names and values together, got {size}"
+        raise SpecError(path, f"{problem}: Kubernetes takes no more")
+    return annotations
 
 
 def _notes(what: str, keys: re.Pattern[str], value: Reader[str]) -> Reader[Mapping[str, str]]:

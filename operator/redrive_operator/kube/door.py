@@ -5,6 +5,7 @@ A write that must not undo another's says which version of the object it has see
 read again and looked at anew, a few times, before the conflict is told.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -88,14 +89,20 @@ class Kube:
         said = {"apiVersion": kind.api_version, "kind": kind.kind}
         return [{**said, **body} for body in self._list(kind, namespace, query, page)]
 
-    def each(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = 100) -> Iterator[Body]:
-        """Read all objects of a kind, of which never more than a page is there; some may be shown twice."""
+    def each(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = 5) -> Iterator[Body]:
+        """Read all objects of a kind, of which never more than a page is there; some may be shown twice.
+
+        A page is small, because any object may be a megabyte and a half, and that is forty when it is read.
+        """
         query = {"labelSelector": selector} if selector else {}
         said = {"apiVersion": kind.api_version, "kind": kind.kind}
         for limit in (page, page, 0):
             try:
                 for answer in self._pages(kind, namespace, query, limit, "application/json"):
-                    yield from ({**said, **body} for body in _items(answer))
+                    items = deque(_items(answer))
+                    answer.body.clear()
+                    while items:
+                        yield {**said, **items.popleft()}
             except Expired:
                 if not limit:
                     raise
@@ -227,8 +234,8 @@ class Kube:
         while True:
             asked = {**query, "limit": str(limit), **({"continue": token} if token else {})}
             answer = self._transport.send(Call("GET", kind.collection(namespace), kind, what, asked, accept=accept))
-            yield answer
             token = answer.body["metadata"].get("continue") or ""
+            yield answer
             if not token:
                 return
 
@@ -254,8 +261,10 @@ def _items(answer: Answer) -> Bodies:
     return answer.body.get("items") or []
 
 
-def _as_known(subject: Subject) -> Body:
-    """Write of an object's metadata, as it was last seen, what a patch of its finalizers goes by."""
+def _as_known(subject: Subject) -> Body | None:
+    """Write of an object's metadata, as it was last seen, what a patch of its finalizers goes by, if all are known."""
+    if subject.crowded:
+        return None
     metadata = {"resourceVersion": subject.resource_version, "finalizers": [*subject.finalizers]}
     return {"metadata": {**metadata, **({"deletionTimestamp": "set"} if subject.deleting else {})}}
 

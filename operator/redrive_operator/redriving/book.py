@@ -16,7 +16,7 @@ from redrive.letters.choosing import EVERYTHING
 from redrive.spec import Redrive, parse_redrive
 from redrive_operator.departed import Departed
 from redrive_operator.redriving.judging import is_over
-from redrive_operator.registry import is_later_sight
+from redrive_operator.registry import is_later_sight, sentence_of
 from redrive_operator.subject import Key, Subject, read_subject
 
 
@@ -44,7 +44,7 @@ def read_redrive_entry(body: Mapping[str, Any]) -> RedriveEntry:
     try:
         return RedriveEntry(subject, parse_redrive(body))
     except SpecError as error:
-        return RedriveEntry(subject, None, error)
+        return RedriveEntry(subject, None, sentence_of(error))
 
 
 class Book:

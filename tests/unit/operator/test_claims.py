@@ -81,7 +81,25 @@ def test_who_has_the_queue_by_another_way_may_have_moved_and_that_is_said():
     for entry in (ELSEWHERE, YOUNG):
         registry.put(entry)
     found = find_losers([YOUNG], registry, brokers={}, reading=reading(bound(ELSEWHERE)), admitted=lambda _entry: True)
-    assert "remove its binding to the exchange 'redrive.delivery' here" in found[YOUNG.key].message
+    advice = "remove its bindings to the exchanges 'redrive.delivery' and 'redrive.dead' here"
+    assert advice in found[YOUNG.key].message
+
+
+def dead_letters_of(entry, queue="q"):
+    return Binding("redrive.dead", f"redrive.dead.{queue}", "queue", entry.consumer.address)
+
+
+def test_queue_that_is_out_of_the_ladder_stays_whose_it_is():
+    seen = reading(dead_letters_of(ELSEWHERE))
+    assert winner(YOUNG, ELSEWHERE, seen=seen) is ELSEWHERE
+    assert winner(ELSEWHERE, YOUNG, seen=seen) is None
+
+
+def test_binding_for_dead_letters_of_another_queue_or_of_a_younger_object_says_nothing():
+    assert winner(YOUNG, ELSEWHERE, seen=reading(dead_letters_of(ELSEWHERE, "other"))) is None
+    assert winner(ELSEWHERE, YOUNG, seen=reading(dead_letters_of(YOUNG))) is None
+    by_hand = replace(dead_letters_of(ELSEWHERE), destination="q")
+    assert winner(YOUNG, ELSEWHERE, seen=reading(by_hand)) is None
 
 
 def test_binding_of_another_queue_says_nothing():

@@ -100,10 +100,12 @@ def test_queue_whose_messages_in_hand_nobody_counts_is_deleted_when_nobody_consu
     assert "q" in amqp.deleted
 
 
+@pytest.mark.parametrize("read", [False, True], ids=["by AMQP alone", "as the broker was read"])
 @pytest.mark.parametrize("name", ["q", "redrive.dead.q"])
-def test_queue_that_counts_as_empty_and_does_not_answer_is_not_deleted(leave, name):
-    amqp = Amqp(consumers=0, silent=name)
-    waits_for = leave(amqp)
+def test_queue_that_counts_as_empty_and_does_not_answer_is_not_deleted(leave, name, read):
+    """What was read may be some seconds old, and its majority was lost since."""
+    amqp, empty = Amqp(consumers=0, silent=name), MessagesSeen(ready=0, unacked=0, dead=0)
+    waits_for = leave(amqp, messages=empty, reading=with_online(3) if read else None)
     assert waits_for.reason is ReadyReason.DELETION_BLOCKED
     assert f"consuming from {name!r}: no answer" in waits_for.waits_for
     assert (amqp.deleted, amqp.unbound) == ([], [])
@@ -128,7 +130,12 @@ def test_consumer_is_let_go_without_its_queues_only_when_rabbitmq_says_that_the_
 
 def without_quorum(name):
     """Give a reading in which this queue has lost its quorum: what AMQP then counts is nothing."""
-    online = {"q": 3, "redrive.dead.q": 3, ORPHANS: 3, name: 1}
+    return with_online(1, name)
+
+
+def with_online(replicas, name="q"):
+    """Give a reading in which so many of the three replicas of this queue run, and all of the others."""
+    online = {"q": 3, "redrive.dead.q": 3, ORPHANS: 3, name: replicas}
     arguments = work_queue(Wanted("shop/orders", "q", None)).arguments
     queues = {name: FoundQueue(name, "quorum", members=3, online=count) for name, count in online.items()}
     queues["q"] = replace(queues["q"], arguments=arguments)

@@ -119,6 +119,20 @@ def test_a_list_that_grows_too_old_again_and_again_is_taken_whole(tmp_path):
     assert asked == ["limit=1", "limit=1&continue=t", "limit=1", "limit=1&continue=t", "limit=0"]
 
 
+def test_objects_that_are_read_one_after_the_other_are_asked_for_a_few_at_a_time(tmp_path):
+    asked = []
+
+    def answer(request):
+        asked.append(request.path.partition("?")[2])
+        return page("c") if "continue" in request.path else page("a", "b", token="t")
+
+    with answering(tmp_path, answer) as kube:
+        found = [body["metadata"]["name"] for body in kube.each(CONFIG_MAPS, namespace="shop")]
+
+    assert found == ["a", "b", "c"]
+    assert asked == ["limit=5", "limit=5&continue=t"]
+
+
 def test_a_call_says_who_we_are(tmp_path):
     seen = []
 

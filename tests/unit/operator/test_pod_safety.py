@@ -106,11 +106,84 @@ def test_apparmor_by_its_old_annotation_is_looked_at_too(profile):
     assert refusal(build, made).path == "spec.worker.podTemplate.metadata.annotations"
 
 
-def test_volumes_that_a_webhook_would_add_are_refused():
-    note = {"sidecar.istio.io/userVolume": '[{"name": "node", "hostPath": {"path": "/"}}]'}
-    made = consumer(template={"metadata": {"annotations": note}})
-    assert refusal(build, made).path == "spec.worker.podTemplate.metadata.annotations"
-    build(consumer(template={"metadata": {"annotations": {"sidecar.istio.io/inject": "false"}}}))
+def annotated(name, told):
+    return consumer(template={"metadata": {"annotations": {name: told}}})
+
+
+OVERRIDES = '{"containers": [{"name": "istio-proxy", "securityContext": {"privileged": true}}]}'
+FOR_A_MESH = {
+    "sidecar.istio.io/userVolume": '[{"name": "node", "hostPath": {"path": "/"}}]',
+    "sidecar.istio.io/userVolumeMount": "[]",
+    "sidecar.istio.io/proxyImage": "x",
+    "sidecar.istio.io/enableCoreDump": "true",
+    "sidecar.istio.io/interceptionMode": "TPROXY",
+    "sidecar.istio.io/bootstrapOverride": "x",
+    "sidecar.istio.io/status": "{}",
+    "sidecar.istio.io/ofTheFuture": "",
+    "Sidecar.Istio.io/inject": "true",
+    "proxy.istio.io/overrides": OVERRIDES,
+    "proxy.istio.io/config": "binaryPath: /bin/sh",
+    "inject.istio.io/templates": "gateway",
+    "config.linkerd.io/proxy-image": "x",
+    "config.linkerd.io/proxy-version": "x",
+    "config.linkerd.io/init-image": "x",
+    "config.linkerd.io/init-image-version": "x",
+    "config.linkerd.io/debug-image": "x",
+    "config.alpha.linkerd.io/any-image": "x",
+    "sidecar.istio.io/proxyCPU": '1"\nsecurityContext: {privileged: true}',
+    "sidecar.istio.io/proxyMemory": '1"',
+    "traffic.sidecar.istio.io/includeOutboundIPRanges": "10.0.0.0/8\n",
+    "status.sidecar.istio.io/port": "1\r",
+    "istio.io/rev": "a b",
+    "config.linkerd.io/proxy-log-level": "{{.}}",
+    "linkerd.io/inject": "'",
+}
+
+
+@pytest.mark.parametrize("name", FOR_A_MESH)
+def test_annotation_by_which_a_mesh_gives_what_is_the_nodes_is_refused(name):
+    found = refusal(build, annotated(name, FOR_A_MESH[name]))
+    assert found.path == "spec.worker.podTemplate.metadata.annotations"
+    assert name in found.message
+
+
+HARMLESS = {
+    "sidecar.istio.io/inject": "false",
+    "sidecar.istio.io/proxyCPU": "100m",
+    "sidecar.istio.io/proxyMemoryLimit": "1Gi",
+    "sidecar.istio.io/componentLogLevel": "misc:error,http:debug",
+    "sidecar.istio.io/rewriteAppHTTPProbers": "true",
+    "traffic.sidecar.istio.io/excludeOutboundPorts": "5672,15672",
+    "traffic.sidecar.istio.io/includeOutboundIPRanges": "*",
+    "prometheus.istio.io/merge-metrics": "false",
+    "istio.io/rev": "1-20-1",
+    "linkerd.io/inject": "enabled",
+    "config.linkerd.io/proxy-cpu-request": "100m",
+    "config.linkerd.io/proxy-log-level": "warn,linkerd=info",
+    "example.com/istio.io": '{"a": "b"}',
+    "notistio.io/overrides": '{"a": "b"}',
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_annotation_by_which_a_mesh_gives_nothing_of_the_nodes_is_taken(name):
+    made = build(annotated(name, HARMLESS[name]))
+    assert template_of(made)["metadata"]["annotations"][name] == HARMLESS[name]
+
+
+@pytest.mark.parametrize("field", ["containers", "initContainers", "ephemeralContainers"])
+@pytest.mark.parametrize("name", ["istio-proxy", "istio-init", "istio-validation", "enable-core-dump"])
+def test_container_that_a_mesh_would_merge_with_its_own_is_refused(name, field):
+    found = refusal(pod, spec={field: [{"name": name, "image": "x", "command": ["sh"]}]})
+    assert found.path == f"{SPEC}.{field}[0].name"
+
+
+@pytest.mark.parametrize(
+    "toleration", [{"operator": "Exists"}, {"key": "", "operator": "Exists", "effect": "NoSchedule"}]
+)
+def test_toleration_of_every_taint_is_refused(toleration):
+    known = {"key": "spot", "operator": "Exists"}
+    assert refusal(pod, spec={"tolerations": [known, toleration]}).path == f"{SPEC}.tolerations[1].key"
 
 
 SAFE = [

@@ -175,7 +175,7 @@ def test_volume_is_added_to_the_planned_ones():
 @pytest.mark.parametrize("field", ["tolerations", "hostAliases", "topologySpreadConstraints", "imagePullSecrets"])
 def test_list_of_the_pod_is_added_to_a_planned_one(field):
     planned = {"metadata": {}, "spec": {field: [{"a": 1}]}}
-    assert merge_pod_template({"spec": {field: [{"b": 2}]}}, planned)["spec"][field] == [{"a": 1}, {"b": 2}]
+    assert merge_pod_template({"spec": {field: [{"key": "b"}]}}, planned)["spec"][field] == [{"a": 1}, {"key": "b"}]
 
 
 def test_labels_and_annotations_are_added():
