@@ -76,6 +76,7 @@ def test_worker_that_is_told_to_stop_while_it_gives_way_to_another_gives_back_wh
         assert read_story(delivery.properties.headers).attempt == (2 if name == "stuck" else 1)
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "times"), [("Process", 50), ("Thread", 5)])
 def test_many_drains_of_a_full_prefetch_park_nobody(mode, times, beds):
     bed = beds(mode=mode, concurrency=8)
