@@ -41,9 +41,9 @@ class Bed:
         turned = iter((False, True))
         self.loop.run_until(lambda: next(turned))
 
-    def run(self, *bodies):
+    def run(self, *bodies, alone=False):
         """Run messages to their end and say what came of each, in their order."""
-        jobs = self.submit(*bodies)
+        jobs = self.submit(*bodies, alone=alone)
         self.wait(lambda: {ended.job for ended in self.ended} >= {*jobs})
         return [self.result_of(job) for job in jobs]
 

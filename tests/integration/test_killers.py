@@ -30,7 +30,6 @@ SUSPECTED = Fate(DeadReason.CRASHED, crashes=3, attempt=1, runs=4)
 EXHAUSTED = Fate(DeadReason.EXHAUSTED, crashes=0, attempt=3, runs=3)
 IN_A_CHILD = {"kill": CONVICTED, "exit": CONVICTED, "kill all": SUSPECTED, "loop": EXHAUSTED}
 IN_A_PROGRAM = {"kill": CONVICTED, "exit": EXHAUSTED, "loop": EXHAUSTED}
-BROKEN = {"ConnectionResetError", "http.client.RemoteDisconnected"}  # how a request fails whose server dies
 
 
 @pytest.fixture
@@ -57,9 +56,9 @@ def next_door(tmp_path):
 
 @pytest.fixture
 def http_bed(next_door, vhost, tmp_path):
-    """Give a consumer whose handler is a server next door. What fails together does not come back together."""
-    backoff = {"strategy": "Fixed", "base": "800ms", "jitter": "Full"}
-    retry = {"maxAttempts": 6, "backoff": backoff}
+    """Give a consumer whose handler is a server next door. What fails together comes back together."""
+    backoff = {"strategy": "Fixed", "base": "500ms", "jitter": "None"}
+    retry = {"maxAttempts": 4, "backoff": backoff}
     bed = Bed(vhost.amqp_url, tmp_path, manifest(vhost.name, runner=next_door.runner, retry=retry))
     yield bed
     bed.close()
@@ -100,8 +99,8 @@ def test_killer_of_the_worker_itself_is_parked_and_its_neighbours_are_none_the_w
     check(beds(mode), crime, SUSPECTED)
 
 
-def test_killer_of_the_server_next_door_is_parked_and_costs_others_the_attempts_that_it_broke(http_bed, next_door):
-    """Nobody can say which request it died of: all that were under way have failed, and no other."""
+def test_killer_of_the_server_next_door_is_parked_and_costs_nobody_else_an_attempt(http_bed, next_door):
+    """Nobody can say which request it died of: all that were under way are run again, each alone."""
     beside = ["b-0", "b-1", "b-2"]
     others = [f"n-{number}" for number in range(20)]
     http_bed.publish(beside, do=["held, ok", "ok"])
@@ -111,15 +110,13 @@ def test_killer_of_the_server_next_door_is_parked_and_costs_others_the_attempts_
     http_bed.publish(others)
     http_bed.wait_done([*beside, *others])
     wait_until("the killer goes on", http_bed.dead, within=60)
-    retries = [line for line in worker.lines("retry") if line["id"] != "killer"]
     assert worker.stop() == 0
     [letter] = http_bed.letters()
     assert (letter.id, read_death(letter.headers).reason) == ("killer", DeadReason.EXHAUSTED)
-    assert (letter.story.attempt, letter.story.crashes, next_door.ends) == (6, 0, 6)
-    assert {line["errorType"] for line in retries} <= BROKEN, "somebody paid for a server that was away"
-    assert {line["id"] for line in retries if line["attempt"] == 1} >= {*beside}
-    assert len(retries) <= 3 * next_door.ends
-    assert len(http_bed.runs()) <= len([*beside, *others, *retries]) + next_door.ends, "a request was sent twice"
+    assert (letter.story.attempt, letter.story.crashes) == (4, 0)
+    assert 4 <= next_door.ends <= 8, "on each attempt it runs among others once at most, and once alone"
+    assert {attempt for name, attempt, _ in http_bed.runs() if name != "killer"} == {1}, "somebody else paid for it"
+    assert {*beside} <= {line["id"] for line in worker.lines("retry")}, "nothing was under way when the server died"
 
 
 @pytest.mark.parametrize("mode", ["Thread", "Async"])

@@ -3,6 +3,9 @@
 2xx is done; any other status is a failure with that status, and what to make of it is for the rules. Redirects are not
 followed. The whole exchange has the time of one try, however slowly the server talks. A server that does not listen is
 not ready yet: it is asked again for a while, which costs the message nothing.
+
+A server that dies breaks every request that it had, and nobody can say which of them it died of. So where it could have
+had others too, each is run again, alone, and that costs it nothing; what breaks alone has failed.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +13,12 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
+from http.client import IncompleteRead
 from math import inf
 from time import monotonic
 
 from redrive.clip import clip_head
-from redrive.outcome import Failed, Result, Succeeded, type_names
+from redrive.outcome import Crashed, Failed, Result, Succeeded, type_names
 from redrive.raised import describe
 from redrive.runners import Report
 from redrive.runners.attempts import Attempt, time_out
@@ -81,7 +85,7 @@ class PostRunner(SlotRunner):
                 result = read_answer(self._post(line, call, attempt), datetime.now(UTC))
             except Exception as error:  # whatever comes over the wire
                 line.close()
-                result = self._explain(error)
+                result = self._explain(error, alone=attempt.job.alone or self.concurrency == 1)
             return result if attempt.finish() else time_out(self.timeout)
 
     def _post(self, line: Line, call: Call, attempt: Attempt) -> Answer:
@@ -99,9 +103,12 @@ class PostRunner(SlotRunner):
                     raise
             pause = min(LONGEST_PAUSE, 2 * pause)
 
-    def _explain(self, error: Exception) -> Failed:
-        refused = isinstance(error, ConnectionRefusedError)
-        said = f"nobody listens on {HOST}:{self._http.port}" if refused else describe(error) or type(error).__name__
+    def _explain(self, error: Exception, *, alone: bool) -> Result:
+        if isinstance(error, ConnectionRefusedError):
+            return Failed(f"nobody listens on {HOST}:{self._http.port}", error_types=type_names(type(error)))
+        said = describe(error) or type(error).__name__
+        if isinstance(error, ConnectionError | IncompleteRead) and not alone:
+            return Crashed(f"{said}, and there may have been others", alone=False)
         return Failed(said, error_types=type_names(type(error)))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from runner_bed import hold, running, slot_threads, with_neighbours
 
-from redrive.outcome import Failed, Succeeded, TimedOut
+from redrive.outcome import Crashed, Failed, Succeeded, TimedOut
 from redrive.properties import Properties
 from redrive.runners import http as http_mode
 from redrive.runners import posting
@@ -196,14 +196,14 @@ def test_retry_after_is_seconds_or_a_date(text, delay):
 
 # What a server can do with a message, and what that comes to.
 KILLERS = {
-    "says_nothing": (say_nothing, Failed),
-    "resets": (reset, Failed),
+    "says_nothing": (say_nothing, Crashed),
+    "resets": (reset, Crashed),
     "talks_nonsense": (say_raw(b"\x00\xff nonsense\r\n\r\n"), Failed),
-    "says_half": (say_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Failed),
+    "says_half": (say_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Crashed),
     "says_no_number": (say_raw(b"HTTP/1.1 abc OK\r\n\r\n"), Failed),
     "has_long_headers": (say_raw(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), Failed),
     "has_many_headers": (say_raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 1000 + b"\r\n"), Failed),
-    "has_bad_chunks": (say_raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Failed),
+    "has_bad_chunks": (say_raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Crashed),
     "fails_without_end": (pour(b"HTTP/1.1 500 No\r\n\r\n"), Failed),
     "succeeds_without_end": (pour(b"HTTP/1.1 200 OK\r\n\r\n"), Succeeded),
     "never_answers": (never_answer, TimedOut),
@@ -227,10 +227,27 @@ def test_killers_are_told_from_their_neighbours_who_all_succeed():
 
 
 def test_connection_that_breaks_without_an_answer_is_told_by_its_error():
-    with Server(nothing=say_nothing) as server, http(server) as bed:
+    with Server(nothing=say_nothing) as server, http(server, concurrency=1) as bed:
         result = bed.run(b"nothing")[0]
         assert result.error_types[:2] == ("http.client.RemoteDisconnected", "ConnectionResetError")
         assert len(server.requests) == 1  # it may be what the server died of
+
+
+@pytest.mark.parametrize("behaviour", [say_nothing, reset])
+def test_connection_that_breaks_while_there_may_be_others_is_nobodys_fault_yet(behaviour):
+    with Server(breaks=behaviour) as server, http(server, concurrency=2) as bed:
+        (among,) = bed.run(b"breaks")
+        assert isinstance(among, Crashed)
+        assert not among.alone
+        (alone,) = bed.run(b"breaks", alone=True)
+        assert "ConnectionResetError" in alone.error_types
+
+
+def test_server_that_is_away_is_no_reason_to_run_anything_alone():
+    with Server() as server:
+        pass
+    with http(server, concurrency=2) as bed:
+        assert isinstance(bed.run(b"x")[0], Failed)
 
 
 def test_long_answer_is_read_only_in_part():
