@@ -103,11 +103,13 @@ def test_killer_of_the_server_next_door_is_parked_and_costs_nobody_else_an_attem
     """Nobody can say which request it died of: all that were under way are run again, each alone."""
     beside = ["b-0", "b-1", "b-2"]
     others = [f"n-{number}" for number in range(20)]
-    http_bed.publish(beside, do=["held, ok", "ok"])
+    http_bed.publish(beside, do=["held, ok"])
     worker = http_bed.start()
     wait_until("not all are under way", lambda: len(http_bed.runs()) == 3, within=30)
     http_bed.publish(["killer"], do=["kill"])
     http_bed.publish(others)
+    wait_until("the server lives", lambda: next_door.ends, within=30)
+    http_bed.ledger.with_name("ok-released").touch()
     http_bed.wait_done([*beside, *others])
     wait_until("the killer goes on", http_bed.dead, within=60)
     assert worker.stop() == 0
