@@ -109,7 +109,7 @@ def test_killer_of_the_server_next_door_is_parked_and_costs_nobody_else_an_attem
     http_bed.publish(["killer"], do=["kill"])
     http_bed.publish(others)
     wait_until("the server lives", lambda: next_door.ends, within=30)
-    http_bed.ledger.with_name("ok-released").touch()
+    http_bed.release()
     http_bed.wait_done([*beside, *others])
     wait_until("the killer goes on", http_bed.dead, within=60)
     assert worker.stop() == 0
