@@ -55,7 +55,7 @@ _LINKERDS_IMAGES = ("-image", "-version")
 
 # The webhooks write what an annotation says into templates, where a quote or a line break would begin another field.
 _MESHES = re.compile(r"([^/]*\.)?(istio|linkerd)\.io/.*", re.ASCII | re.DOTALL)
-_PLAIN = re.compile(r"[-A-Za-z0-9.,:*/_=]*", re.ASCII)
+_PLAIN = re.compile(r"([-A-Za-z0-9.,:*/_=]|, )*", re.ASCII)
 
 # The webhook merges a container of such a name with its own, and with the capabilities of that.
 _ISTIOS_CONTAINERS = frozenset({"enable-core-dump", "istio-init", "istio-proxy", "istio-validation"})
@@ -163,7 +163,7 @@ def _refuse_meshs(lower: str, name: str, told: str, path: str) -> None:
         raise _unsafe(path, f"must not have {show(name)}, which may name an image for a privileged container")
     if not _PLAIN.fullmatch(told):
         problem = f"must not set {show(name)} to {show(told)}, which a mesh writes into a pod as it is"
-        raise _unsafe(path, f"{problem} (letters, digits and . , : * / _ = - are taken)")
+        raise _unsafe(path, f"{problem} (letters, digits and . , : * / _ = - are taken, and a space after a comma)")
 
 
 def _refuse_true(holder: Mapping[str, Any], field: str, path: str) -> None:

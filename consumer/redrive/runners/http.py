@@ -4,10 +4,11 @@
 followed. The whole exchange has the time of one try, however slowly the server talks. A server that does not listen is
 not ready yet: it is asked again for a while, which costs the message nothing.
 
-A server that dies breaks every request that it had, and nobody can say which of them it died of. So where it could have
-had others too, each is run again, alone, and that costs it nothing; what breaks alone has failed.
+A server that dies breaks every request that it had, and nobody can say which of them it died of. So those that break
+together are run again, each alone, and that costs them nothing; what breaks by itself has failed.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,9 @@ from redrive.spec.worker import HttpRunner
 # Pauses between looks whether the server listens.
 SHORTEST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
+
+# What breaks within this time has broken together: of a process that dies, the kernel closes all connections at once.
+TOGETHER_SECONDS = 0.1
 
 # A socket's own time is longer than that of the try, so that it is always the latter which is said to be over.
 _LEEWAY_SECONDS = 2.0
@@ -63,6 +67,7 @@ class PostRunner(SlotRunner):
         self._http = http
         self._consumer = consumer
         self._patience = patience.total_seconds()
+        self._breaks: deque[float] = deque(maxlen=2 * concurrency)
 
     @property
     def stuck(self) -> str:
@@ -85,7 +90,7 @@ class PostRunner(SlotRunner):
                 result = read_answer(self._post(line, call, attempt), datetime.now(UTC))
             except Exception as error:  # whatever comes over the wire
                 line.close()
-                result = self._explain(error, alone=attempt.job.alone or self.concurrency == 1)
+                result = self._explain(error, attempt, call)
             return result if attempt.finish() else time_out(self.timeout)
 
     def _post(self, line: Line, call: Call, attempt: Attempt) -> Answer:
@@ -103,13 +108,20 @@ class PostRunner(SlotRunner):
                     raise
             pause = min(LONGEST_PAUSE, 2 * pause)
 
-    def _explain(self, error: Exception, *, alone: bool) -> Result:
+    def _explain(self, error: Exception, attempt: Attempt, call: Call) -> Result:
         if isinstance(error, ConnectionRefusedError):
             return Failed(f"nobody listens on {HOST}:{self._http.port}", error_types=type_names(type(error)))
         said = describe(error) or type(error).__name__
-        if isinstance(error, ConnectionError | IncompleteRead) and not alone:
-            return Crashed(f"{said}, and there may have been others", alone=False)
+        if isinstance(error, ConnectionError | IncompleteRead) and not attempt.job.alone and self._broke_together(call):
+            return Crashed(f"{said}, as for others in the same moment", alone=False)
         return Failed(said, error_types=type_names(type(error)))
+
+    def _broke_together(self, call: Call) -> bool:
+        """Note that a request broke, and say whether another did at the same time, a little before or after."""
+        now = monotonic()
+        self._breaks.append(now)
+        call.over.wait(TOGETHER_SECONDS)
+        return sum(abs(one - now) <= TOGETHER_SECONDS for one in list(self._breaks)) > 1
 
 
 def read_answer(answer: Answer, now: datetime) -> Result:

@@ -328,7 +328,9 @@ class Runtime:
             self._loop.soon(self._look_at_drain)
 
     def _make_room(self) -> None:
-        self._gate.make_room()
+        """Have others come beside what is kept; not beside a suspect, which has the worker to itself."""
+        if self._isolation.suspect is None:
+            self._gate.make_room()
 
     def _look_at_drain(self) -> None:
         if self._drain is not None:

@@ -208,8 +208,9 @@ class Settling:
         unanswered = [held for held in self.hands.every if held.stage is Stage.SENDING]
         for held in unanswered:
             held.silences += 1
-        if unanswered:
+        if self._sending:  # also what the broker has taken back meanwhile, for it comes again
             self._listening = self._loop.later(SILENT_SECONDS, self._listen)
+        if unanswered:
             self._silent()
 
     def _give_up(self, held: Held, refusal: Refusal) -> None:

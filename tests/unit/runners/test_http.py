@@ -196,14 +196,14 @@ def test_retry_after_is_seconds_or_a_date(text, delay):
 
 # What a server can do with a message, and what that comes to.
 KILLERS = {
-    "says_nothing": (say_nothing, Crashed),
-    "resets": (reset, Crashed),
+    "says_nothing": (say_nothing, Failed | Crashed),
+    "resets": (reset, Failed | Crashed),
     "talks_nonsense": (say_raw(b"\x00\xff nonsense\r\n\r\n"), Failed),
-    "says_half": (say_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Crashed),
+    "says_half": (say_raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Failed | Crashed),
     "says_no_number": (say_raw(b"HTTP/1.1 abc OK\r\n\r\n"), Failed),
     "has_long_headers": (say_raw(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n"), Failed),
     "has_many_headers": (say_raw(b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 1000 + b"\r\n"), Failed),
-    "has_bad_chunks": (say_raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Crashed),
+    "has_bad_chunks": (say_raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Failed | Crashed),
     "fails_without_end": (pour(b"HTTP/1.1 500 No\r\n\r\n"), Failed),
     "succeeds_without_end": (pour(b"HTTP/1.1 200 OK\r\n\r\n"), Succeeded),
     "never_answers": (never_answer, TimedOut),
@@ -218,9 +218,10 @@ def test_killers_are_told_from_their_neighbours_who_all_succeed():
     names = {name.replace("_", " ").encode(): kind for name, (_, kind) in KILLERS.items()}
     with Server(**behaviours) as server, http(server, concurrency=8, timeout=timedelta(seconds=3)) as bed:
         bodies = [body for name in names for body in with_neighbours(name)[45:56]]
-        kinds = [(body, type(result)) for body, result in zip(bodies, bed.run(*bodies), strict=True)]
-        neighbours = [kind for body, kind in kinds if body not in names]
-        assert {body: kind for body, kind in kinds if body in names} == names
+        results = list(zip(bodies, bed.run(*bodies), strict=True))
+        neighbours = [type(result) for body, result in results if body not in names]
+        wrong = {body: result for body, result in results if body in names and not isinstance(result, names[body])}
+        assert not wrong
         assert len(neighbours) >= 100
         assert {*neighbours} == {Succeeded}
         assert not bed.failures
@@ -234,13 +235,26 @@ def test_connection_that_breaks_without_an_answer_is_told_by_its_error():
 
 
 @pytest.mark.parametrize("behaviour", [say_nothing, reset])
-def test_connection_that_breaks_while_there_may_be_others_is_nobodys_fault_yet(behaviour):
-    with Server(breaks=behaviour) as server, http(server, concurrency=2) as bed:
-        (among,) = bed.run(b"breaks")
-        assert isinstance(among, Crashed)
-        assert not among.alone
-        (alone,) = bed.run(b"breaks", alone=True)
-        assert "ConnectionResetError" in alone.error_types
+def test_connections_that_break_together_are_nobodys_fault_yet(behaviour):
+    def break_with_others(visit):
+        barrier.wait(10)
+        behaviour(visit)
+
+    barrier = threading.Barrier(3)
+    with Server(breaks=break_with_others) as server, http(server, concurrency=3) as bed:
+        results = bed.run(b"breaks", b"breaks", b"breaks")
+        assert [(type(result), result.alone) for result in results] == [(Crashed, False)] * 3
+
+
+def test_connection_that_breaks_by_itself_is_a_failure_of_its_message():
+    with Server(breaks=reset) as server, http(server, concurrency=4) as bed:
+        results = bed.run(*[b"ok"] * 8, b"breaks", *[b"ok"] * 8)
+        assert [type(result) for result in results] == [Succeeded] * 8 + [Failed] + [Succeeded] * 8
+
+
+def test_message_that_breaks_its_connection_alone_has_failed_whatever_broke_just_before():
+    with Server(breaks=reset) as server, http(server, concurrency=4) as bed:
+        assert [type(result) for result in bed.run(b"breaks", b"breaks", alone=True)] == [Failed] * 2
 
 
 def test_server_that_is_away_is_no_reason_to_run_anything_alone():

@@ -179,7 +179,32 @@ def test_worker_whose_hands_are_full_of_what_waits_takes_no_more_and_settles_it_
     assert "m0" not in stage.unacked
 
 
+def test_others_are_let_in_beside_what_waits_also_after_a_connection_that_broke_in_the_alarm(stage):
+    stage.accept()
+    stage.publisher.connected = False
+    stage.publish("bad")
+    stage.fail("bad")
+    stage.loop.advance(1.5)
+    stage.break_connection()
+    stage.loop.advance(3)
+    stage.connect()
+    stage.publish("good")
+    stage.loop.advance(3)
+    assert stage.runner.running_ids() == ["good"]
+
+
 # Suspects.
+
+
+def test_worker_holds_one_suspect_and_no_other_beside_it_however_long_the_broker_is_silent(stage):
+    """What it held would be accused with it, if it were killed."""
+    stage.accept()
+    stage.publisher.connected = False
+    stage.publish("odd", redrive_suspect=True)
+    stage.fail("odd")
+    stage.publish(*names(20), redrive_suspect=True)
+    stage.loop.advance(120)
+    assert stage.unacked == ["odd"]
 
 
 @pytest.fixture
