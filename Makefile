@@ -49,7 +49,7 @@ faults: setup ## break things at length and account for every message: hours; FA
 	$(UV) run pytest tests/faults -ra --timeout 3600 || failed=1; \
 	REDRIVE_ODD_ROUNDS=47 $(UV) run pytest tests/e2e/test_operator_operation.py -k odd_objects -s || failed=1; \
 	exit $$failed
-soak: setup ## work for an hour with something broken every minute, and see that nothing grows, then with pods; SOAK="--seed 7"
+soak: setup ## work for an hour with something broken every minute, and see that nothing grows, then with pods; SOAK="--seed 7" SOAK_KUBERNETES="--minutes 30"
 	@failed=0; trap 'exit 130' INT TERM; \
 	PYTHONPATH=tests $(UV) run python -m faults.soak --markdown docs/reliability.md $(SOAK) || failed=1; \
 	PYTHONPATH=tests $(UV) run python -m faults.kubernetes_soak --markdown docs/reliability.md $(SOAK_KUBERNETES) || failed=1; \
