@@ -5,7 +5,7 @@ again, which is harmless, but not free: so only now and then.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -40,8 +40,10 @@ BATCH = 200
 MOST_ORPHANS, FURTHEST_ORPHANS = 100_000, 400_000
 
 # After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time. The
-# further it was, the longer.
+# further it was, the longer. Somebody new waits for a part of that: whoever makes ever new ones must not have the
+# broker looked through all the time.
 ORPHANS_SECONDS = 120.0
+NEW_HOME_PART = 4
 
 _UNSEEN = (
     "some messages of redrive.orphans were not looked at, as they are behind very many that cannot come home: "
@@ -55,6 +57,9 @@ SETTLING_SECONDS = 10.0
 LOGGER = logging.getLogger(__name__)
 
 Losers = Callable[[Reading | None], Mapping[Key, Problem]]
+
+# Whose orphans are looked for: an address, and the uid of the object that has it now.
+Home = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,9 @@ class Vhost:
         self._desk = desk
         self._owner = owner
         self._clock = clock
-        self._looked_for: frozenset[str] = frozenset()
-        self._next_look = 0.0
+        self._looked_for: Mapping[Home, float] = {}  # when the last look ended that was for these as well
+        self._looked_at = float("-inf")
+        self._rest = 0.0
         self._most = MOST_ORPHANS
         self._hides = False  # whether the last look found none of anybody here, and did not see all
         self._silent: Mapping[str, float] = {}  # until when nothing is brought home to an address
@@ -239,9 +245,8 @@ class Vhost:
         self._silent = {address: until for address, until in self._silent.items() if until > now}
         ready = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
         homes = {address: job for address, job in ready.items() if address not in self._silent}
-        all_known = self._looked_for >= homes.keys() and all(job.expected for job in homes.values())
-        resting = self._clock() < self._next_look and all_known
-        if not homes or resting:
+        self._forget_homes({job.consumer.address for job in jobs} - ready.keys(), now)
+        if not self._is_due({_home_of(job) for job in homes.values()}, now):
             return {}
         if not self._count_orphans(door, reading):
             self._hides, self._most = False, MOST_ORPHANS
@@ -257,12 +262,32 @@ class Vhost:
             if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
                 raise
             LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
-            self._looked_for, self._next_look = frozenset(homes), self._clock() + ORPHANS_SECONDS
+            self._looked(homes.values(), rest=ORPHANS_SECONDS)
             return {}
-        self._looked_for = frozenset(homes)
-        self._next_look = self._clock() + (0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
+        self._looked(homes.values(), rest=0.0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
         self._look_further(result)
         return {homes[address].key: count for address, count in result.put_back.items()}
+
+    def _is_due(self, homes: Collection[Home], now: float) -> bool:
+        """Say whether to look: for those who have waited a whole rest, or for somebody new after a part of one.
+
+        Each by its own time, so that a look for one who is new does not have the others wait for longer.
+        """
+        times = [self._looked_for.get(home) for home in homes]
+        if any(at is not None and now - at >= self._rest for at in times):
+            return True
+        return None in times and now - self._looked_at >= self._rest / NEW_HOME_PART
+
+    def _looked(self, jobs: Iterable[Job], *, rest: float) -> None:
+        now = self._clock()
+        self._rest, self._looked_at = rest, now
+        self._looked_for = {**self._looked_for, **dict.fromkeys(map(_home_of, jobs), now)}
+
+    def _forget_homes(self, troubled: Collection[str], now: float) -> None:
+        """Take for new whose queue has trouble, once it has none; keep nothing of those who are gone."""
+        longest = 2 * ORPHANS_SECONDS * (FURTHEST_ORPHANS // MOST_ORPHANS)
+        kept = ((home, at) for home, at in self._looked_for.items() if home[0] not in troubled)
+        self._looked_for = {home: at for home, at in kept if now - at < longest}
 
     def _look_further(self, result: Reclaimed) -> None:
         """Have the next look go further, if what this one saw is nobody's here, and there is more."""
@@ -293,6 +318,10 @@ def _ensure(
         reports = ensure_consumers(asks, amqp=door, management=management, reading=reading, claimed=claimed)
         found |= zip((job.key for job in batch), reports, strict=True)
     return found
+
+
+def _home_of(job: Job) -> Home:
+    return job.consumer.address, job.entry.subject.uid
 
 
 def _places(jobs: Iterable[Job]) -> int:

@@ -14,8 +14,9 @@ from redrive.orphans import SilentHome, reclaim
 from redrive.properties import Properties
 from redrive.workshop import Report
 from redrive_operator import vhost as module
-from redrive_operator.observation import TopologySeen
-from redrive_operator.vhost import ORPHANS_SECONDS, Job, Vhost
+from redrive_operator.observation import Problem, TopologySeen
+from redrive_operator.reasons import TopologyReason
+from redrive_operator.vhost import NEW_HOME_PART, ORPHANS_SECONDS, Job, Vhost
 
 
 class Broker:
@@ -123,3 +124,50 @@ def test_looks_go_no_further_than_a_broker_bears(vhost, caplog):
 def test_orphans_that_come_home_some_at_a_time_are_nothing_to_tell_of(vhost):
     broker = Broker(*["shop/orders"] * 10)
     assert [vhost.turn(broker) for _ in range(3)] == [(False, 4), (False, 4), (False, 2)]
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Give a vhost with an orphan of nobody, and turns of it for some names: whether orphans are looked through."""
+    clock, broker, looked = Clock(), Broker("shop/nobody"), []
+    vhost = Vhost(consumer_entry("orders").desk, None, clock=clock)
+    take = broker.take
+    monkeypatch.setattr(broker, "take", lambda *args, **more: looked.append(clock.now) or take(*args, **more))
+
+    def turn(*names, after=0.0, expected=True, troubled=(), uid="first"):
+        clock.now += after
+        entries = [consumer_entry(name, queue=name, uid=f"{name}-{uid}") for name in names]
+        jobs = [Job(entry, entry.consumer, expected=expected) for entry in entries]
+        trouble = TopologySeen(Problem(TopologyReason.BROKEN, ""))
+        topologies = {job.key: trouble if job.key.name in troubled else TopologySeen() for job in jobs}
+        before = len(looked)
+        assert vhost._bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {}
+        return len(looked) > before
+
+    return turn
+
+
+def test_consumer_that_never_gets_ready_has_nobodys_orphans_looked_through_all_day(looks):
+    assert looks("orders", expected=False)
+    assert not any(looks("orders", after=ORPHANS_SECONDS / 10, expected=False) for _ in range(9))
+    assert looks("orders", after=ORPHANS_SECONDS / 10, expected=False)
+
+
+def test_orphans_of_who_is_new_are_looked_for_sooner_and_others_wait_no_longer_for_that(looks):
+    assert looks("orders")
+    assert not looks("orders", "bills", after=ORPHANS_SECONDS / NEW_HOME_PART / 2)
+    assert looks("bills", after=ORPHANS_SECONDS / NEW_HOME_PART / 2)
+    assert not looks("orders", "bills", after=ORPHANS_SECONDS / 2)
+    assert looks("orders", after=ORPHANS_SECONDS / 4)
+
+
+def test_consumer_that_was_made_anew_counts_as_new(looks):
+    assert looks("orders")
+    assert not looks("orders", after=ORPHANS_SECONDS / NEW_HOME_PART)
+    assert looks("orders", uid="second")
+
+
+def test_orphans_are_looked_for_anew_when_the_queue_has_trouble_no_more(looks):
+    assert looks("orders", "bills")
+    assert not looks("orders", "bills", troubled=["orders"], after=ORPHANS_SECONDS / NEW_HOME_PART)
+    assert looks("orders", "bills")
