@@ -127,7 +127,7 @@ class Workforce:
         if consumer.scaling is None:
             return consumer.replicas
         deployment = self._deployment(key)
-        return consumer.scaling.min_replicas if deployment is None else deployment.wanted
+        return max(consumer.scaling.min_replicas, 0 if deployment is None else deployment.wanted)
 
     def keep(self, subject: Subject, consumer: Consumer) -> Staffing:
         """Have as many as there are or were asked for, where messages do not count, or cannot be counted."""

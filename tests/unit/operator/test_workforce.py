@@ -126,6 +126,12 @@ def test_workers_stay_as_many_as_they_are_where_nobody_can_count(bed):
     assert bed.workforce.wanted(ORDERS, consumer_entry(spec=SCALED).consumer) == 4
 
 
+def test_workers_are_no_fewer_than_the_least_where_nobody_can_count_after_a_pause(bed):
+    bed.deploy(0)
+    spec = {**WORKER, "scaling": {**SCALING, "minReplicas": 2}}
+    assert bed.workforce.keep(consumer_entry().subject, consumer_entry(spec=spec).consumer).replicas == 2
+
+
 def test_backlog_brings_workers_at_once_and_the_change_is_told(bed):
     bed.deploy(0)
     staffing = bed.staff(ready=25)
