@@ -96,6 +96,7 @@ class Care:
             seen = self._run(entry, consumer, found, seen)
         except SpecError as error:
             if seen.deleting is None:
+                self._end_unwanted(entry, consumer)
                 self._tell(entry, self._judge_invalid(entry, error))
                 return
             seen = self._with_idle_workers(entry, consumer, seen)  # nobody mends it now: say what its end waits for
@@ -108,6 +109,12 @@ class Care:
             self._leaving.release(entry, EventReason.QUEUES_LEFT_BEHIND, message)
         elif entry.error is not None and not entry.subject.deleting:
             self._tell(entry, self._judge_invalid(entry, entry.error))
+
+    def _end_unwanted(self, entry: Entry, consumer: Consumer) -> None:
+        """End workers that are asked to be none, though what else is asked of them cannot be made: they would go on."""
+        none = consumer.paused or (consumer.scaling is None and consumer.replicas == 0)
+        if none and self._tools.holdings.deployment(deployment_key(entry.key)) is not None:
+            self._tools.tending.stop(entry.subject)
 
     def _judge_invalid(self, entry: Entry, error: SpecError) -> Verdict:
         self._tools.metrics.saw_invalid(entry.key)
