@@ -14,7 +14,7 @@ from functools import partial
 from redrive.config import WorkerConfig
 from redrive.delivery import Delivery
 from redrive.message import is_expired, read_message, welcome_back
-from redrive.outcome import Crashed, Expired, Result
+from redrive.outcome import Crashed, Expired, Result, RetryLater
 from redrive.retry import decide
 from redrive.runners import Ended, Runner
 from redrive.runtime.drain import Drain, Once, Progress
@@ -275,7 +275,10 @@ class Runtime:
         message = held.message
         policy = self._config.policy
         outcome = decide(policy, message.attempt, result, random=self._random, crashes=message.story.crashes)
-        self._settling.settle(held, outcome)
+        if isinstance(outcome, RetryLater) and not outcome.delay and held is not self._isolation.suspect:
+            self._gate.send_round(held, outcome)
+        else:
+            self._settling.settle(held, outcome)
 
     def _fail(self, reason: str) -> None:
         self._witness.failed(reason)
@@ -329,6 +332,7 @@ class Runtime:
 
     def _make_room(self) -> None:
         """Have others come beside what is kept; not beside a suspect, which has the worker to itself."""
+        self._isolation.look()
         if self._isolation.suspect is None:
             self._gate.make_room()
 

@@ -8,7 +8,8 @@ back without a mark would be a suspect, and a suspect would have killed its work
 from collections.abc import Callable
 from functools import partial
 
-from redrive.runtime.held import Held
+from redrive.outcome import RetryLater
+from redrive.runtime.held import Held, Stage
 from redrive.runtime.ports import Consumer, Loop
 from redrive.runtime.prefetch import Pace, choose_prefetch, is_worth_changing
 from redrive.runtime.room import is_crowded, is_full
@@ -21,6 +22,9 @@ CALM_AFTER = 16
 # How often the prefetch is thought over: soon at first, for the first runs of a handler are its slowest.
 FIRST_LOOK_SECONDS = 0.1
 LOOK_SECONDS = 0.5
+
+# What comes back at once: as it was, as a suspect, or as one that is to run once more, alone.
+Round = GiveBack | Suspect | RetryLater
 
 
 class Gate:
@@ -39,7 +43,7 @@ class Gate:
         self._is_closing = False
         self.is_new = True  # nothing has come yet that says how large messages are
         self._lowering: object = None  # what waits to take fewer, unless somebody else pauses or takes meanwhile
-        self._put_off: list[tuple[Held, GiveBack | Suspect]] = []
+        self._put_off: list[tuple[Held, Round]] = []
         self.prefetch = choose_prefetch(concurrency, self._pace)
         self._tell_settling()
 
@@ -74,9 +78,11 @@ class Gate:
             self._consumer.pause(_nothing)
             self.take(self.prefetch)
 
-    def send_round(self, held: Held, disposal: GiveBack | Suspect) -> None:
+    def send_round(self, held: Held, disposal: Round) -> None:
         """Send it to the end of the queue, if need be a little later."""
-        if self._is_closing:
+        if self._is_closing and held.is_ours:  # else it is met again, and then sent
+            if isinstance(disposal, RetryLater):  # it has been run, and is not to be run again for itself
+                held.stage, held.disposal = Stage.DECIDED, disposal
             self._put_off.append((held, disposal))
         else:
             self._settling.settle(held, disposal)
@@ -102,13 +108,14 @@ class Gate:
 
         It is in our hands, so there is no room for another, and none is on its way: suspects that were sent round
         before do no harm. And it stays there beside as many as the new consumer may have: with one more, a worker that
-        runs one at a time would hold two ahead, of which others could be running one.
+        runs one at a time would hold two ahead, of which others could be running one. But when it is done, as many must
+        be able to come as can run.
         """
         self.is_new = False
         self._look_at = self._loop.now() + self._look_again
         wanted = choose_prefetch(self._concurrency, self._pace)
         if wanted > 1 and not self._is_full():
-            self.take(wanted - 1)
+            self.take(max(wanted - 1, self._concurrency))
 
     def think_over(self) -> None:
         """Go over to another prefetch, if that matters, and if no suspects are about."""
@@ -119,11 +126,13 @@ class Gate:
         self._look_again = min(LOOK_SECONDS, 2 * self._look_again)
         self._pace.forget_sizes(now)
         wanted = choose_prefetch(self._concurrency, self._pace)
-        if self._is_worth(wanted):
+        if wanted < self.prefetch:
+            self.lower()
+        elif self._is_worth(wanted):
             self.take(wanted)
 
     def lower(self) -> None:
-        """Take fewer at once if messages have become so large, also while suspects are about.
+        """Take fewer at once if messages have become so large or so slow, also while suspects are about.
 
         What goes round meanwhile is put off: it must not be on its way to us when a consumer ends.
         """

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from redrive.runtime.gate import Gate
-from redrive.runtime.held import Held
+from redrive.runtime.held import Held, Stage
 from redrive.runtime.settling import Settling
 from redrive.runtime.tries import Tries
 from redrive.settle import GiveBack
@@ -23,8 +23,17 @@ class Neighbours:
 
     @property
     def are_working(self) -> bool:
-        """Say whether anything is in flight."""
-        return self._tries.running > 0 or self._settling.sending > 0
+        """Say whether anything is in flight; not what the broker is silent about, perhaps for hours."""
+        return self._tries.running > 0 or self._settling.sending > self._count_silent()
+
+    def _count_silent(self) -> int:
+        """Count what a suspect may take down with it: it is still in its queue, and nobody is accused for it."""
+        if not self._settling.sending:
+            return 0
+        return sum(
+            held.stage is Stage.SENDING and held.silences > 1 and not held.message.story.suspect
+            for held in self._settling.hands.every
+        )
 
     def is_busy(self, suspect: Held) -> bool:
         return self.are_working or self._settling.hands.holds_other_suspects(suspect)

@@ -136,3 +136,17 @@ def test_large_message_that_comes_among_small_ones_lowers_the_prefetch_at_once(s
     run_small(stage)
     publish_large(stage, 1)
     assert prefetches(stage)[-1] == 8 + AHEAD
+
+
+def test_as_many_run_as_can_however_large_the_first_was():
+    stage = Stage(worker_config(concurrency=4))
+    body = bytes(17 * 1024 * 1024)  # more than is ever held ahead
+    for number in range(12):
+        stage.vhost.arrive(Stored("", "orders", body, Properties(message_id=f"huge {number}")))
+    stage.loop.settle()
+    seen = []
+    for _ in range(8):
+        seen.append(len(stage.runner.running))
+        stage.runner.end(Succeeded(), stage.runner.running_ids()[0], seconds=2.0)
+        stage.loop.advance(2)
+    assert seen == [4] * 8

@@ -278,3 +278,19 @@ def test_suspect_that_cannot_be_sent_round_is_left_to_its_queue_slowly_and_keeps
     keeping.loop.advance(40)
     assert keeping.runner.began[-1] == ("odd", 1, True, ("odd",))
     assert [name for name, _ in keeping.dead] == ["bad"]
+
+
+def test_suspect_runs_beside_a_dead_letter_about_which_the_broker_is_silent(stage):
+    stage.silence("redrive.dead")
+    stage.publish("bad")
+    stage.end(NEVER, "bad")
+    stage.loop.advance(5)
+    stage.publish("of a dead worker", redelivered=True)
+    stage.publish(*names(2))
+    began = []
+    for _ in range(5):
+        began += stage.runner.running_ids()
+        stage.succeed()
+        stage.loop.advance(1)
+    assert sorted(began) == ["m0", "m1", "of a dead worker"]
+    assert stage.unacked == ["bad"]
