@@ -6,6 +6,7 @@ a mount namespace, it looks as Debian's package does, its wrapper in /usr/sbin i
 
 import os
 import re
+import shutil
 import signal
 import socket
 import tempfile
@@ -44,8 +45,9 @@ def folder():
 
 @pytest.fixture
 def start(session_broker, folder):
-    """Give a function that starts it where that release is installed."""
+    """Give a function that starts it where that release is installed, with an example that everybody may read."""
     started = []
+    example = shutil.copytree(EXAMPLE, folder / "orders", ignore=shutil.ignore_patterns("__pycache__"))
     installed = ("unshare", "--mount", "--propagation", "private", "sh", "-euc", INSTALLED, "sh", session_broker.root)
 
     def start_dev(*words, user=()):
@@ -53,7 +55,7 @@ def start(session_broker, folder):
         home.mkdir(exist_ok=True)
         os.chown(home, NOBODY if user else 0, -1)
         how = {"prefix": (*installed, *user), "env": {"HOME": str(home), "RABBITMQ_NODENAME": "rabbit@elsewhere"}}
-        started.append(Dev(folder, "-f", EXAMPLE / "orders.yaml", *words, **how))
+        started.append(Dev(folder, "-f", example / "orders.yaml", *words, **how))
         return started[-1]
 
     yield start_dev
