@@ -9,7 +9,7 @@ import pytest
 from cluster_objects import connection_body, consumer_body
 
 from redrive_operator import handlers
-from redrive_operator.kube import Kube
+from redrive_operator.kube import CONSUMERS, Kube
 from redrive_operator.kube.transport import Answer
 from redrive_operator.redriving.book import read_redrive_entry
 from redrive_operator.registry import Registry, read_connection_entry, read_entry
@@ -92,6 +92,40 @@ def test_object_that_a_watch_showed_is_emptied_once_it_was_seen(kind, fails):
     assert sorted(body) == ["apiVersion", "kind", "metadata"]
     assert "managedFields" not in body["metadata"]
     assert body["metadata"]["uid"] == "u-1"
+
+
+class Wire:
+    """Answers a list of objects with as many labels as fit, as many at a time as are asked for."""
+
+    def __init__(self, objects):
+        self.objects = objects
+        self.page_bytes = 0
+
+    def send(self, call):
+        start, limit = int(call.query.get("continue", 0)), int(call.query["limit"])
+        end = min(start + limit, self.objects)
+        items = ",".join(self._write(n) for n in range(start, end))
+        text = f'{{"metadata":{{"continue":"{end if end < self.objects else ""}"}},"items":[{items}]}}'
+        before, _ = tracemalloc.get_traced_memory()
+        answer = Answer(200, json.loads(text))
+        after, _ = tracemalloc.get_traced_memory()
+        self.page_bytes = max(self.page_bytes, after - before)
+        return answer
+
+    def _write(self, n):
+        labels = ",".join(f'"{n}-{k:05}":""' for k in range(10_000))
+        return f'{{"metadata":{{"name":"o{n}","namespace":"shop","resourceVersion":"{n}","labels":{{{labels}}}}}}}'
+
+
+@pytest.mark.usefixtures("_traced")
+@pytest.mark.parametrize("read", ["list_versions", "each"])
+def test_of_a_list_no_more_than_a_page_is_in_memory(read):
+    wire = Wire(24)
+    before, _ = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    assert sum(1 for _ in getattr(Kube(wire), read)(CONSUMERS, page=4)) == 24
+    _, peak = tracemalloc.get_traced_memory()
+    assert peak - before < 2.3 * wire.page_bytes, "a page while it is read, and one object of the page before"
 
 
 def test_of_very_many_finalizers_our_own_is_kept():
