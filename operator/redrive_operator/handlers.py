@@ -4,7 +4,7 @@ kopf only watches for Redrive. It keeps no progress on objects and puts no final
 not need to remember where it was: it looks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import kopf
@@ -22,8 +22,13 @@ OWNED = (("apps", "v1", "deployments"), ("", "v1", "configmaps"), ("policy", "v1
 PODS = ("", "v1", "pods")
 
 
-# What kopf itself reads of an object.
+# What kopf itself reads of an object once it was seen: which it is, and whether it is going. Labels, owners, finalizers
+# and the like are as large as whoever writes them likes. Among finalizers kopf looks for its own alone, to take it
+# away, and it puts that on nothing.
 _KEPT = frozenset({"apiVersion", "kind", "metadata"})
+_KEPT_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
+)
 
 
 class NothingKept(kopf.DiffBaseStorage):
@@ -41,7 +46,7 @@ class NothingKept(kopf.DiffBaseStorage):
 
 def configure(settings: kopf.OperatorSettings) -> None:
     """Say how kopf behaves for Redrive."""
-    # Never ours: kopf takes its own from every object that no handler of its wants to hold, and so from all of these.
+    # Never ours: kopf takes its own from whatever no handler of its wants to hold.
     settings.persistence.finalizer = f"{DOMAIN}/kopf-finalizer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=DOMAIN)
     settings.persistence.diffbase_storage = NothingKept()
@@ -91,6 +96,10 @@ def _tell(seen: Callable[..., None], event: Mapping[str, Any]) -> None:
     try:
         seen(body, gone=event["type"] == "DELETED")
     finally:
-        for part in body.keys() - _KEPT:
-            del body[part]
-        body["metadata"].pop("managedFields", None)
+        _keep(body, _KEPT)
+        _keep(body["metadata"], _KEPT_METADATA)
+
+
+def _keep(mapping: MutableMapping[str, Any], names: frozenset[str]) -> None:
+    for name in mapping.keys() - names:
+        del mapping[name]
