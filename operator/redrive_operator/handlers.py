@@ -9,13 +9,10 @@ from typing import Any
 
 import kopf
 
+from redrive_operator import watch_lists
 from redrive_operator.names import DOMAIN, MANAGED_BY
 
 VERSION = "v1alpha1"
-
-# Objects in one answer of a list. Some of a megabyte and a half, which whoever may create consumers can make, are forty
-# in memory each, and all of a list at once would be more than the operator has.
-PAGE = 5
 
 # Owned objects: watched by their label alone, so that what else is in the cluster costs nothing.
 OWNED = (("apps", "v1", "deployments"), ("", "v1", "configmaps"), ("policy", "v1", "poddisruptionbudgets"))
@@ -46,13 +43,13 @@ class NothingKept(kopf.DiffBaseStorage):
 
 def configure(settings: kopf.OperatorSettings) -> None:
     """Say how kopf behaves for Redrive."""
+    watch_lists.install()
     # Never ours: kopf takes its own from whatever no handler of its wants to hold.
     settings.persistence.finalizer = f"{DOMAIN}/kopf-finalizer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=DOMAIN)
     settings.persistence.diffbase_storage = NothingKept()
     # Redrive writes its own events, deduplicated; kopf would repeat every log line as one.
     settings.posting.enabled = False
-    settings.watching.chunk_size = PAGE
     # Namespaces and kinds are not watched: which to serve is told at the start.
     settings.scanning.disabled = True
     for group, version, plural in (*OWNED, PODS):

@@ -72,12 +72,6 @@ def test_what_is_kept_of_an_object_that_cannot_be_read_is_a_sentence(read, body)
     assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
 
-def test_lists_of_watches_are_read_a_few_objects_at_a_time():
-    settings = kopf.OperatorSettings()
-    handlers.configure(settings)
-    assert 0 < settings.watching.chunk_size <= 10
-
-
 @pytest.mark.parametrize("kind", ["consumer", "redrive", "connection", "holding", "pod"])
 @pytest.mark.parametrize("fails", [False, True])
 def test_object_that_a_watch_showed_is_emptied_once_it_was_seen(kind, fails):
