@@ -4,26 +4,28 @@ kopf only watches for Redrive. It keeps no progress on objects and puts no final
 not need to remember where it was: it looks.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import kopf
 
+from redrive_operator import watch_lists
 from redrive_operator.names import DOMAIN, MANAGED_BY
 
 VERSION = "v1alpha1"
-
-# Objects in one answer of a list. Some of a megabyte and a half, which whoever may create consumers can make, are forty
-# in memory each, and all of a list at once would be more than the operator has.
-PAGE = 5
 
 # Owned objects: watched by their label alone, so that what else is in the cluster costs nothing.
 OWNED = (("apps", "v1", "deployments"), ("", "v1", "configmaps"), ("policy", "v1", "poddisruptionbudgets"))
 PODS = ("", "v1", "pods")
 
 
-# What kopf itself reads of an object.
+# What kopf itself reads of an object once it was seen: which it is, and whether it is going. Labels, owners, finalizers
+# and the like are as large as whoever writes them likes. Among finalizers kopf looks for its own alone, to take it
+# away, and it puts that on nothing.
 _KEPT = frozenset({"apiVersion", "kind", "metadata"})
+_KEPT_METADATA = frozenset(
+    {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"}
+)
 
 
 class NothingKept(kopf.DiffBaseStorage):
@@ -41,13 +43,13 @@ class NothingKept(kopf.DiffBaseStorage):
 
 def configure(settings: kopf.OperatorSettings) -> None:
     """Say how kopf behaves for Redrive."""
-    # Never ours: kopf takes its own from every object that no handler of its wants to hold, and so from all of these.
+    watch_lists.install()
+    # Never ours: kopf takes its own from whatever no handler of its wants to hold.
     settings.persistence.finalizer = f"{DOMAIN}/kopf-finalizer"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=DOMAIN)
     settings.persistence.diffbase_storage = NothingKept()
     # Redrive writes its own events, deduplicated; kopf would repeat every log line as one.
     settings.posting.enabled = False
-    settings.watching.chunk_size = PAGE
     # Namespaces and kinds are not watched: which to serve is told at the start.
     settings.scanning.disabled = True
     for group, version, plural in (*OWNED, PODS):
@@ -91,6 +93,10 @@ def _tell(seen: Callable[..., None], event: Mapping[str, Any]) -> None:
     try:
         seen(body, gone=event["type"] == "DELETED")
     finally:
-        for part in body.keys() - _KEPT:
-            del body[part]
-        body["metadata"].pop("managedFields", None)
+        _keep(body, _KEPT)
+        _keep(body["metadata"], _KEPT_METADATA)
+
+
+def _keep(mapping: MutableMapping[str, Any], names: frozenset[str]) -> None:
+    for name in mapping.keys() - names:
+        del mapping[name]

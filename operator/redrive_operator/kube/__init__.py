@@ -18,6 +18,7 @@ from redrive_operator.kube.kinds import (
     SECRETS,
     Kind,
 )
+from redrive_operator.kube.portion import PAGE, Portion
 
 __all__ = [
     "ABSENT",
@@ -27,6 +28,7 @@ __all__ = [
     "CONSUMERS",
     "DEPLOYMENTS",
     "NAMESPACES",
+    "PAGE",
     "PODS",
     "REDRIVES",
     "SECRETS",
@@ -34,5 +36,6 @@ __all__ = [
     "Herald",
     "Kind",
     "Kube",
+    "Portion",
     "SecretSeen",
 ]

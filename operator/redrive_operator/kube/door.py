@@ -24,7 +24,8 @@ from redrive_operator.kube.bodies import (
     say_the_same,
 )
 from redrive_operator.kube.kinds import EVENTS, NAMESPACES, SECRETS, Kind, find_kind, key_of
-from redrive_operator.kube.refusals import Expired, Missing
+from redrive_operator.kube.portion import PAGE, Portion
+from redrive_operator.kube.refusals import Expired, Missing, TooLong
 from redrive_operator.kube.transport import Answer, Call, Transport, find_cluster
 from redrive_operator.names import labels_of
 from redrive_operator.subject import FINALIZER, Key, Subject
@@ -72,8 +73,11 @@ class Kube:
             return None
 
     def list_versions(self, kind: Kind, *, namespace: str | None = None, page: int = 500) -> dict[Key, str]:
-        """Read which objects there are, in which version: a hundredth of what they themselves would be."""
-        bodies = self._list(kind, namespace, {}, page, accept=_VERSIONS)
+        """Read which objects there are, in which version: mostly a hundredth of what they themselves would be.
+
+        But metadata is what its writer makes of it, and may be as large as an object: it is let go page by page.
+        """
+        bodies = self._bodies(kind, namespace, {}, page, _VERSIONS)
         return {key_of(body): body["metadata"]["resourceVersion"] for body in bodies}
 
     def list_warnings(self, pod: Key, uid: str) -> Sequence[tuple[str, str]]:
@@ -83,31 +87,20 @@ class Kube:
         found = sorted(_items(page), key=_told_at, reverse=True)
         return [(str(event.get("reason") or ""), str(event.get("message") or "")) for event in found]
 
-    def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = 500) -> Bodies:
-        """Read all objects of a kind, `page` at a time; each says what it is, which those in lists otherwise do not."""
-        query = {"labelSelector": selector} if selector else {}
-        said = {"apiVersion": kind.api_version, "kind": kind.kind}
-        return [{**said, **body} for body in self._list(kind, namespace, query, page)]
+    def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = PAGE) -> Bodies:
+        """Read all objects of a kind, and have them all at once."""
+        return [*self.each(kind, namespace=namespace, selector=selector, page=page)]
 
-    def each(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = 5) -> Iterator[Body]:
-        """Read all objects of a kind, of which never more than a page is there; some may be shown twice.
+    def each(self, kind: Kind, *, namespace: str | None = None, selector: str = "", page: int = PAGE) -> Iterator[Body]:
+        """Read all objects of a kind, of which never more than a page is there; each says what it is, unlike in lists.
 
-        A page is small, because any object may be a megabyte and a half, and that is forty when it is read.
+        A page is `page` objects, or fewer where they are large. A list that is read so slowly that it grows too old is
+        gone on with as things are by then: it may lack what was made meanwhile, which a watch or the next list shows.
         """
         query = {"labelSelector": selector} if selector else {}
         said = {"apiVersion": kind.api_version, "kind": kind.kind}
-        for limit in (page, page, 0):
-            try:
-                for answer in self._pages(kind, namespace, query, limit, "application/json"):
-                    items = deque(_items(answer))
-                    answer.body.clear()
-                    while items:
-                        yield {**said, **items.popleft()}
-            except Expired:
-                if not limit:
-                    raise
-            else:
-                return
+        for body in self._bodies(kind, namespace, query, page, "application/json"):
+            yield {**said, **body}
 
     def apply(self, manifest: Mapping[str, Any], *, owner: Subject, known: str | None = None) -> Applied:
         """Have an object be as the manifest says, for `owner`; NameTaken, and nothing done, if it is not the owner's.
@@ -213,27 +206,34 @@ class Kube:
             return Applied(answer.body, "created")
         return Applied(answer.body, "unchanged" if answer.body["metadata"]["resourceVersion"] == version else "changed")
 
-    def _list(
-        self, kind: Kind, namespace: str | None, query: dict[str, str], page: int, accept: str = "application/json"
-    ) -> Bodies:
-        """Read page by page. If that was so slow that the list grew too old, begin again, and at last take it whole."""
-        for limit in (page, page):
-            try:
-                return [
-                    body for answer in self._pages(kind, namespace, query, limit, accept) for body in _items(answer)
-                ]
-            except Expired:
-                continue
-        return [body for answer in self._pages(kind, namespace, query, 0, accept) for body in _items(answer)]
+    def _bodies(
+        self, kind: Kind, namespace: str | None, query: dict[str, str], page: int, accept: str
+    ) -> Iterator[Body]:
+        """Read page by page, and keep nothing of an object, or of a page, once the next is asked for."""
+        for answer in self._pages(kind, namespace, query, page, accept):
+            items = deque(_items(answer))
+            answer.body.clear()
+            while items:
+                yield items.popleft()
 
     def _pages(
-        self, kind: Kind, namespace: str | None, query: dict[str, str], limit: int, accept: str
+        self, kind: Kind, namespace: str | None, query: dict[str, str], page: int, accept: str
     ) -> Iterator[Answer]:
         what = f"list {kind.plural}" + (f" of {namespace}" if namespace else "")
-        token = ""
+        call = Call("GET", kind.collection(namespace), kind, what, query, accept=accept)
+        portion, token = Portion(page), ""
         while True:
-            asked = {**query, "limit": str(limit), **({"continue": token} if token else {})}
-            answer = self._transport.send(Call("GET", kind.collection(namespace), kind, what, asked, accept=accept))
+            try:
+                answer = self._transport.send(_portion_of(call, portion, token))
+            except TooLong:
+                portion.shrink()
+                continue
+            except Expired as expired:
+                if expired.token in ("", token):
+                    raise
+                token = expired.token
+                continue
+            portion.see(answer.size)
             token = answer.body["metadata"].get("continue") or ""
             yield answer
             if not token:
@@ -249,6 +249,11 @@ def _again_on_conflict(look_and_write: Callable[[], Written]) -> Written:
 
 def _get(kind: Kind, key: Key) -> Call:
     return Call("GET", kind.path(key), kind, f"read {kind} {key}")
+
+
+def _portion_of(call: Call, portion: Portion, token: str) -> Call:
+    asked = {**call.query, "limit": str(portion.objects), **({"continue": token} if token else {})}
+    return replace(call, query=asked, most_bytes=portion.most_bytes)
 
 
 def _told_at(event: Body) -> str:

@@ -7,7 +7,8 @@ fields are repeated.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from redrive_operator.errors import KubeConflict, KubeError, KubeInvalid, KubeRefused, KubeUnavailable
@@ -36,7 +37,15 @@ class Missing(KubeInvalid):
 
 
 class Expired(KubeUnavailable):
-    """What was to be continued is too old to be: it must be begun again."""
+    """What was to be continued is too old to be; with a `token`, it can be gone on with as things are now."""
+
+    def __init__(self, message: str, token: str = "") -> None:
+        super().__init__(message)
+        self.token = token
+
+
+class TooLong(KubeError):
+    """The answer is longer than whoever asked can take, and was given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,7 @@ class Refusal:
     kind: str = ""  # of what is spoken of, in the plural
     name: str = ""
     fields: tuple[str, ...] = ()
+    token: str = field(default="", repr=False)  # to go on with a list that has grown too old
 
 
 def one_line(text: str, limit: int = LONGEST) -> str:
@@ -71,7 +81,8 @@ def read_refusal(status: int, answer: bytes) -> Refusal:
         message=_text(told.get("message")),
         kind=_text(details.get("kind")),
         name=_text(details.get("name")),
-        fields=tuple(dict.fromkeys(field for field in fields if field)),
+        fields=tuple(dict.fromkeys(name for name in fields if name)),
+        token=_text(_mapping(told.get("metadata")).get("continue")),
     )
 
 
@@ -95,7 +106,7 @@ def _error_of(refusal: Refusal, kind: Kind) -> Callable[[str], KubeError]:
         case 409:
             return KubeConflict
         case 410:
-            return Expired
+            return partial(Expired, token=refusal.token)
         case 401 | 403:
             return KubeRefused
         case 408 | 425 | 429:

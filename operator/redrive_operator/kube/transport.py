@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlencode
 
+import urllib3
 import urllib3.exceptions
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
@@ -23,7 +24,7 @@ from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from redrive_operator.errors import KubeUnavailable, SettingsError
 from redrive_operator.kube.kinds import Kind
-from redrive_operator.kube.refusals import explain, one_line, read_refusal
+from redrive_operator.kube.refusals import TooLong, explain, one_line, read_refusal
 
 CONNECT_SECONDS, READ_SECONDS = 10, 30
 
@@ -46,6 +47,7 @@ class Call:
     body: Mapping[str, Any] | None = field(default=None, repr=False)
     content_type: str = "application/json"
     accept: str = "application/json"
+    most_bytes: int | None = None  # of the answer: of a longer one no more is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Answer:
 
     status: int
     body: dict[str, Any] = field(repr=False)
+    size: int = field(default=0, repr=False)  # in bytes, as it came
 
 
 class Transport:
@@ -68,7 +71,7 @@ class Transport:
         self._credentials = Lock()
 
     def send(self, call: Call) -> Answer:
-        """Send one call; raises the error that the answer means, or that there was none."""
+        """Send one call; raises the error that the answer means, or that there was none, or TooLong."""
         status, answer = self._exchange(call)
         if not 200 <= status < 300:
             raise explain(read_refusal(status, answer), call.what, call.kind)
@@ -78,7 +81,7 @@ class Transport:
             body = None
         if not isinstance(body, dict):
             raise KubeUnavailable(f"cannot {call.what}: {self._server} did not answer in JSON: is a proxy in between?")
-        return Answer(status, body)
+        return Answer(status, body, len(answer))
 
     def close(self) -> None:
         self._client.close()
@@ -91,7 +94,7 @@ class Transport:
         timeouts = (CONNECT_SECONDS, READ_SECONDS)
         try:
             response = self._client.request(call.method, url, headers, call.body, _request_timeout=timeouts)
-            return response.status, response.read()
+            return response.status, _read(response.response, call)
         except ApiException as error:  # the package raises it for TLS alone
             told = f"the TLS connection failed: does the configured CA belong to it? {one_line(error.reason)}"
             raise KubeUnavailable(f"cannot {call.what}: {self._server}: {told}") from error
@@ -155,6 +158,17 @@ def _read_kubeconfig(path: str | None) -> Configuration:
     except Exception as error:  # a person writes that file; the parsers' words could quote a credential from it
         raise SettingsError(f"{where} cannot be used: it cannot be read ({type(error).__name__})") from None
     return configuration
+
+
+def _read(response: urllib3.BaseHTTPResponse, call: Call) -> bytes:
+    """Read an answer, and hang up on one that is too long: what is left of it would have to be read by somebody."""
+    if call.most_bytes is None:
+        return response.data
+    answer = response.read(call.most_bytes + 1)
+    if len(answer) > call.most_bytes:
+        response.close()
+        raise TooLong(f"cannot {call.what}: the answer is longer than {call.most_bytes} bytes")
+    return answer
 
 
 def _describe(error: urllib3.exceptions.HTTPError) -> str:

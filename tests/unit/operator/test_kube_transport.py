@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Barrier, Event, Thread
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ import yaml
 from redrive_operator.errors import KubeUnavailable, SettingsError
 from redrive_operator.kube import CONFIG_MAPS, SECRETS, Kube, transport
 from redrive_operator.kube.bodies import Applied, SecretSeen
+from redrive_operator.kube.portion import MOST_BYTES, PAGE
 from redrive_operator.subject import Key
 
 TOKEN = "hunter2-is-secret"
@@ -94,43 +96,123 @@ def test_secret_that_was_read_or_written_is_not_shown_when_printed():
     assert repr(Applied({"kind": "Secret", "stringData": data}, "changed")) == "Applied(change='changed')"
 
 
-def test_a_list_that_grew_too_old_between_two_pages_is_begun_again(tmp_path):
-    gone = 410, write({"kind": "Status", "message": "the provided continue parameter is too old"})
-    answers = iter([page("a", token="t"), gone, page("a", "b", token="t"), page("c")])
-    with answering(tmp_path, lambda _: next(answers)) as kube:
-        found = kube.list(CONFIG_MAPS, namespace="shop", page=2)
-
-    assert [body["metadata"]["name"] for body in found] == ["a", "b", "c"]
+def gone(token=""):
+    metadata = {"continue": token} if token else {}
+    return 410, write({"kind": "Status", "metadata": metadata, "message": "the provided continue parameter is too old"})
 
 
-def test_a_list_that_grows_too_old_again_and_again_is_taken_whole(tmp_path):
-    asked = []
+def pages(tmp_path, answers, read):
+    """Read a list that is answered so; give what was read, and what was asked for."""
+    asked, answers = [], iter(answers)
 
     def answer(request):
         asked.append(request.path.partition("?")[2])
-        if "limit=0" in request.path:
-            return page("a", "b")
-        return (410, b"{}") if "continue" in request.path else page("a", token="t")
+        return next(answers)
 
     with answering(tmp_path, answer) as kube:
-        found = kube.list(CONFIG_MAPS, namespace="shop", page=1)
-
-    assert [body["metadata"]["name"] for body in found] == ["a", "b"]
-    assert asked == ["limit=1", "limit=1&continue=t", "limit=1", "limit=1&continue=t", "limit=0"]
+        return read(kube), asked
 
 
-def test_objects_that_are_read_one_after_the_other_are_asked_for_a_few_at_a_time(tmp_path):
-    asked = []
+def names_of(bodies):
+    return [body["metadata"]["name"] for body in bodies]
 
-    def answer(request):
-        asked.append(request.path.partition("?")[2])
-        return page("c") if "continue" in request.path else page("a", "b", token="t")
 
-    with answering(tmp_path, answer) as kube:
-        found = [body["metadata"]["name"] for body in kube.each(CONFIG_MAPS, namespace="shop")]
+def test_a_list_that_grew_too_old_between_two_pages_is_gone_on_with_page_by_page(tmp_path):
+    answers = [page("a", token="t"), gone("now"), page("b", token="u"), gone("later"), page("c")]
+
+    found, asked = pages(tmp_path, answers, lambda kube: names_of(kube.each(CONFIG_MAPS, namespace="shop", page=1)))
 
     assert found == ["a", "b", "c"]
-    assert asked == ["limit=5", "limit=5&continue=t"]
+    assert asked == ["limit=1", *(f"limit=1&continue={token}" for token in ("t", "now", "u", "later"))]
+
+
+@pytest.mark.parametrize("answers", [[gone()], [page("a", token="t"), gone()], [page("a", token="t"), gone("t")]])
+def test_a_list_that_cannot_be_gone_on_with_is_never_taken_whole_and_is_told(tmp_path, answers):
+    with pytest.raises(KubeUnavailable, match="too old"):
+        pages(tmp_path, answers, lambda kube: kube.list(CONFIG_MAPS, namespace="shop", page=1))
+
+
+def test_versions_are_read_a_page_at_a_time(tmp_path):
+    def versions(*names):
+        return [{"metadata": {"name": name, "namespace": "shop", "resourceVersion": "7"}} for name in names]
+
+    answers = [
+        (200, write({"items": versions("a", "b"), "metadata": {"continue": "t"}})),
+        (200, write({"items": versions("c"), "metadata": {}})),
+    ]
+
+    found, asked = pages(tmp_path, answers, lambda kube: kube.list_versions(CONFIG_MAPS, namespace="shop", page=2))
+
+    assert found == {Key("shop", name): "7" for name in "abc"}
+    assert asked == ["limit=2", "limit=2&continue=t"]
+
+
+class Store:
+    """Answers lists as the API server does, of objects of these sizes."""
+
+    def __init__(self, sizes):
+        self.names = [f"o{n:04}" for n in range(len(sizes))]
+        self.sizes = sizes
+        self.asked = []
+        self.given = []
+        self.connections = set()
+
+    def __call__(self, request):
+        query = parse_qs(urlsplit(request.path).query)
+        start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        self.asked.append((start, limit))
+        self.connections.add(request.client_address)
+        found = range(start, min(start + limit, len(self.sizes)))
+        token = str(found.stop) if found.stop < len(self.sizes) else ""
+        raw = write({"items": [self._body(n) for n in found], "metadata": {"continue": token}})
+        self.given.append(len(raw))
+        return 200, raw
+
+    def _body(self, n):
+        labels = {"l": "x" * self.sizes[n]}
+        return {"metadata": {"name": self.names[n], "namespace": "shop", "resourceVersion": str(n), "labels": labels}}
+
+
+READERS = {
+    "whole objects": lambda kube: names_of(kube.each(CONFIG_MAPS)),
+    "versions": lambda kube: [key.name for key in kube.list_versions(CONFIG_MAPS)],
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_no_answer_to_a_list_is_read_that_is_larger_than_a_portion_or_one_object(tmp_path, monkeypatch, read):
+    """Those that are small come first, as objects of others do that are sorted before somebody's large ones."""
+    taken = []
+    load = json.loads
+    monkeypatch.setattr(transport.json, "loads", lambda raw: taken.append(len(raw)) or load(raw))
+    store = Store([100] * 700 + [1_400_000] * 10 + [4_000_000] + [100] * 700)
+
+    with answering(tmp_path, store) as kube:
+        assert read(kube) == store.names
+
+    assert sorted(taken)[-2] <= MOST_BYTES < max(taken) < 4_100_000, "an object may be as large as it is"
+    assert len(store.asked) < 70
+    assert sum(size > MOST_BYTES for size in store.given) < 8, "few are given up, and asked for again"
+
+
+@pytest.mark.parametrize(("read", "requests"), [*zip(READERS.values(), (10, 2), strict=True)], ids=READERS)
+def test_objects_as_people_write_them_are_read_in_large_pages_over_one_connection(tmp_path, read, requests):
+    store = Store([3_000] * 1000)
+
+    with answering(tmp_path, store) as kube:
+        read(kube)
+
+    assert len(store.asked) == requests
+    assert len(store.connections) == 1
+
+
+def test_a_page_grows_again_behind_large_objects(tmp_path):
+    store = Store([1_400_000] * 5 + [100] * 2000)
+
+    with answering(tmp_path, store) as kube:
+        assert len(list(kube.each(CONFIG_MAPS))) == 2005
+
+    assert store.asked[-2][1] == PAGE
 
 
 def test_a_call_says_who_we_are(tmp_path):
