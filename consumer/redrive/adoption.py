@@ -29,7 +29,7 @@ from redrive.effective import (
 from redrive.elements import ArgumentValue, Policy, freeze
 from redrive.ladder import DELIVERY_LIMIT, ORPHANS
 from redrive.reading import FoundQueue, Reading
-from redrive.topology import DEAD, PRIORITY, Wanted, exactly, work_queue
+from redrive.topology import DEAD, PRIORITY, Wanted, dead_queue_name, exactly, work_queue
 
 # By what a policy calls it; as an argument each has "x-" before it.
 BOUNDS = {
@@ -118,6 +118,13 @@ def say_if_stuck(queue: FoundQueue) -> str | None:
         f"the queue {queue.name!r} {found} of its {queue.members} replicas, so there is no majority, and it takes and "
         "gives nothing: bring the nodes of its replicas back"
     )
+
+
+def find_stuck(work_queue: str, reading: Reading) -> str:
+    """Say which of a consumer's two queues takes and gives nothing, and what to do about it; nothing if both do."""
+    queues = (reading.queues.get(name) for name in (work_queue, dead_queue_name(work_queue)))
+    found = (say_if_stuck(queue) for queue in queues if queue is not None)
+    return next((reason for reason in found if reason is not None), "")
 
 
 def _find_stuck(queue: FoundQueue, reading: Reading) -> WithoutQuorum | None:

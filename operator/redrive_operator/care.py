@@ -6,6 +6,7 @@ as the object says, in the number that they have: they begin as soon as its node
 """
 
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from redrive.config import plan_config
 from redrive.errors import SpecError
@@ -49,6 +50,8 @@ class Found:
     counted_at: float = 0.0  # by the clock
     parks: bool = True
     reclaimed: int = 0
+    orphans_looked_at: float = inf  # see `Circumstances`
+    stuck: str = ""
     lost: bool = False  # its queue is another's
     user: User | None = None
 
@@ -84,9 +87,13 @@ class Care:
             return  # whoever has its newest spec sees to it, perhaps at another desk, and must not be undone
         seen = Observation(found.broker, found.topology, messages=found.messages, reclaimed=found.reclaimed)
         if entry.subject.deleting:
-            stuck = _say_if_stuck(found.topology)
             way = Circumstances(
-                found.access, found.broker.problem, found.messages, is_another_s=found.lost, stuck=stuck
+                found.access,
+                found.broker.problem,
+                found.messages,
+                is_another_s=found.lost,
+                stuck=_say_if_stuck(found.topology) or found.stuck,
+                orphans_looked_at=found.orphans_looked_at,
             )
             waits_for = self._leaving.leave(entry, consumer, way)
             if waits_for is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from math import inf
 
 from redrive.errors import BrokerError
 from redrive.ownership import Whose, whose
@@ -24,6 +25,7 @@ from redrive_operator.errors import KubeError
 from redrive_operator.excerpt import keep_of
 from redrive_operator.explaining import explain_broker
 from redrive_operator.guarding import failure_of
+from redrive_operator.job import Job
 from redrive_operator.leaving import GONE
 from redrive_operator.observation import BrokerSeen, Problem, TopologySeen
 from redrive_operator.reasons import BrokerReason, TopologyReason
@@ -32,7 +34,7 @@ from redrive_operator.subject import Key
 from redrive_operator.tools import Tools
 from redrive_operator.turns import Turn
 from redrive_operator.user_desk import User, UserDesk
-from redrive_operator.vhost import Job, Vhost, VhostSeen
+from redrive_operator.vhost import Vhost, VhostSeen
 
 LOGGER = logging.getLogger(__name__)
 
@@ -221,6 +223,8 @@ class Desk:
             counted_at=self._counted_at,
             parks=seen.parks(consumer),
             reclaimed=seen.reclaimed.get(entry.key, 0),
+            orphans_looked_at=seen.looked_for.get(entry.key, -inf),
+            stuck=seen.say_if_stuck(consumer),
             user=users.get(entry.key),
         )
 

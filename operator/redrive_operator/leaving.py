@@ -8,8 +8,9 @@ operator; the next one begins again from what it finds.
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from math import inf
 
-from redrive.adoption import say_if_stuck
+from redrive.adoption import find_stuck
 from redrive.amqp import Amqp
 from redrive.errors import AccessRefused, BrokerError, Unreachable, VhostTaken
 from redrive.granting import revoke_access
@@ -18,7 +19,7 @@ from redrive.provision import claim
 from redrive.reading import Reading
 from redrive.removal import Removed, count, detach, have_answer, remove
 from redrive.spec import Consumer, DeletionPolicy, format_duration
-from redrive.topology import Wanted, dead_queue_name
+from redrive.topology import Wanted
 from redrive_operator.credentials import Access
 from redrive_operator.events import tell
 from redrive_operator.observation import Deleting, MessagesSeen, Problem
@@ -40,7 +41,8 @@ class Circumstances:
     problem: Problem | None = None
     messages: MessagesSeen = field(default_factory=MessagesSeen)
     is_another_s: bool = False  # the queue belongs to another, or is not to be reached from here
-    stuck: str = ""  # why the queue takes and gives nothing, and tells old counts
+    stuck: str = ""  # why the queue, or that of the dead letters, takes and gives nothing, and tells old counts
+    orphans_looked_at: float = inf  # by the clock: when orphans of it were last looked for; inf if none can come home
 
 
 class Leaving:
@@ -122,10 +124,10 @@ class Leaving:
         management = access.manage()
         reading = _read(management)
         drains = consumer.deletion_policy is DeletionPolicy.DELETE_IF_EMPTY
-        stuck = None if reading is None else _find_stuck(wanted, reading)
+        stuck = "" if reading is None else find_stuck(wanted.queue, reading)
         with access.connect() as amqp:
             claim(self._tools.owner, amqp)
-            if stuck is not None and drains:
+            if stuck and drains:
                 return _blocked(_say_stuck(stuck))
             unseen = count(wanted, amqp=amqp, reading=reading).unseen if drains else 0
             if unseen:
@@ -141,7 +143,7 @@ class Leaving:
                     return Deleting(found, ReadyReason.DRAINING)
             removed = remove(wanted, amqp=amqp, management=management, reading=reading, recorded=recorded)
         self._revoke(entry, consumer, access, None)
-        uncounted = "" if stuck is None else f"; how many were in it could not be counted: {stuck}"
+        uncounted = "" if not stuck else f"; how many were in it could not be counted: {stuck}"
         self.release(entry, EventReason.QUEUES_DELETED, f"{_describe(consumer, removed)}{uncounted}")
         return None
 
@@ -171,7 +173,7 @@ class Leaving:
             quiet = self._quiet[entry.subject.uid] = _Quiet(self._tools.clock(), now.messages.delivered)
         left = quiet_time(consumer) - timedelta(seconds=self._tools.clock() - quiet.since)
         if left <= timedelta(0):
-            return None
+            return _ORPHANS if now.orphans_looked_at < quiet.since else None
         rounded = format_duration(timedelta(seconds=max(1, round(left.total_seconds()))))
         sentence = f"its queue to stay empty for {rounded} more, as long as a message can sleep"
         return Deleting(sentence, ReadyReason.DRAINING)
@@ -211,6 +213,9 @@ class _Quiet:
     delivered: int | None
 
 
+# What slept while the queue was not bound, or not there, is among them. It comes home with the look that finds it.
+_ORPHANS = Deleting("redrive.orphans to be looked through for messages of its own", ReadyReason.DRAINING)
+
 _WORKERS = Deleting("its workers to finish what they have begun", ReadyReason.DELETING)
 
 
@@ -242,12 +247,6 @@ def _have_answer(wanted: Wanted, amqp: Amqp, reading: Reading | None) -> None:
     except AccessRefused:
         if reading is None:
             raise
-
-
-def _find_stuck(wanted: Wanted, reading: Reading) -> str | None:
-    queues = (reading.queues.get(name) for name in (wanted.queue, dead_queue_name(wanted.queue)))
-    found = (say_if_stuck(queue) for queue in queues if queue is not None)
-    return next((reason for reason in found if reason is not None), None)
 
 
 def _say_stuck(reason: str) -> str:

@@ -5,18 +5,18 @@ again, which is harmless, but not free: so only now and then.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 
-from redrive.adoption import NeedsPolicy, judge_queue, queue_parks, say_if_stuck
+from redrive.adoption import NeedsPolicy, find_stuck, judge_queue, queue_parks, say_if_stuck
 from redrive.amqp import OnDemand
 from redrive.drift import sort_bindings
 from redrive.elements import Binding
-from redrive.errors import AccessRefused, BrokerError, NoAnswer, NotFound, Unreachable, Unsupported
-from redrive.ladder import ORPHANS, places_for
+from redrive.errors import AccessRefused, BrokerError, NotFound, Unreachable, Unsupported
+from redrive.ladder import places_for
 from redrive.management import Management
-from redrive.orphans import Reclaimed, SilentHome, reclaim
 from redrive.patience import refuse_single_active, warn_of_timeout
 from redrive.provision import Ask, ensure_consumers, ensure_vhost
 from redrive.reading import Reading
@@ -25,25 +25,16 @@ from redrive.topology import Owner, Wanted, dead_queue_name
 from redrive.workshop import Report
 from redrive_operator.credentials import Access
 from redrive_operator.explaining import explain_topology
+from redrive_operator.homecoming import Homecoming
+from redrive_operator.job import Job
 from redrive_operator.observation import BrokerSeen, MessagesSeen, Problem, TopologySeen
 from redrive_operator.reasons import TopologyReason
-from redrive_operator.registry import DeskKey, Entry
+from redrive_operator.registry import DeskKey
 from redrive_operator.status import read_bindings
 from redrive_operator.subject import Key
 
 # New queues of one batch are waited for together, and what fails with the connection costs one batch.
 BATCH = 200
-
-# Looked through at once. They are read in windows, not all at once; but all are held until the end of the look. Where
-# nothing of anybody is among them, since they are of queues that cannot take them, twice as many are looked through the
-# next time, and so on: what is behind them may be another's. The longest takes minutes, and the vhost waits for it.
-MOST_ORPHANS, FURTHEST_ORPHANS = 100_000, 400_000
-
-# After a look that brought nobody home: others' orphans may be many, and are fetched and given back each time. The
-# further it was, the longer. Somebody new waits for a part of that: whoever makes ever new ones must not have the
-# broker looked through all the time.
-ORPHANS_SECONDS = 120.0
-NEW_HOME_PART = 4
 
 _UNSEEN = (
     "some messages of redrive.orphans were not looked at, as they are behind very many that cannot come home: "
@@ -58,22 +49,6 @@ LOGGER = logging.getLogger(__name__)
 
 Losers = Callable[[Reading | None], Mapping[Key, Problem]]
 
-# Whose orphans are looked for: an address, and the uid of the object that has it now.
-Home = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One consumer to provide for. `expected` says that it was complete before: what is missing now is drift."""
-
-    entry: Entry
-    consumer: Consumer
-    expected: bool
-
-    @property
-    def key(self) -> Key:
-        return self.entry.key
-
 
 @dataclass(frozen=True, slots=True)
 class VhostSeen:
@@ -84,7 +59,12 @@ class VhostSeen:
     topologies: Mapping[Key, TopologySeen] = field(default_factory=dict)
     losers: Mapping[Key, Problem] = field(default_factory=dict)
     reclaimed: Mapping[Key, int] = field(default_factory=dict)
+    looked_for: Mapping[Key, float] = field(default_factory=dict)  # when somebody's orphans were last looked for
     ready: Mapping[str, int] = field(default_factory=dict)  # by queue, where nobody could list what is there
+
+    def say_if_stuck(self, consumer: Consumer) -> str:
+        """Say why a consumer's queue, or that of its dead letters, takes and gives nothing; nothing if both do."""
+        return "" if self.reading is None else find_stuck(consumer.queue.name, self.reading)
 
     def parks(self, consumer: Consumer) -> bool:
         """Say whether the queue itself parks as it is after this turn; one that was made in it has all it needs."""
@@ -118,12 +98,7 @@ class Vhost:
         self._desk = desk
         self._owner = owner
         self._clock = clock
-        self._looked_for: Mapping[Home, float] = {}  # when the last look ended that was for these as well
-        self._looked_at = float("-inf")
-        self._rest = 0.0
-        self._most = MOST_ORPHANS
-        self._hides = False  # whether the last look found none of anybody here, and did not see all
-        self._silent: Mapping[str, float] = {}  # until when nothing is brought home to an address
+        self._homecoming = Homecoming(desk, clock=clock)
         self._without_quorum: Mapping[str, float] = {}  # since when, by queue
 
     def tend(self, access: Access, jobs: Sequence[Job], losers: Losers) -> VhostSeen:
@@ -147,15 +122,21 @@ class Vhost:
                 if door.gone:
                     raise  # it was the connection that was refused
                 problem = explain_topology(error)
-                return replace(seen, topologies={job.key: TopologySeen(problem) for job in jobs})
+                keys = [job.key for job in jobs]
+                return replace(
+                    seen,
+                    topologies=dict.fromkeys(keys, TopologySeen(problem)),
+                    looked_for=dict.fromkeys(keys, inf),
+                )
             broker = replace(seen.broker, version=shared.version, cluster_name=shared.cluster_name)
             shared = replace(shared, missing=(*lacking, *shared.missing))
             topologies = self._provide(jobs, shared, door, access, management, reading)
-            reclaimed = self._bring_home(door, jobs, topologies, reading)
+            reclaimed = self._homecoming.bring_home(door, jobs, topologies, reading)
             topologies = _with_shared_repairs(jobs, topologies, shared)
-            if self._hides:
+            looked_for = {job.key: self._homecoming.when_looked(job, topologies[job.key]) for job in jobs}
+            if self._homecoming.hides:
                 topologies = {key: _with_unseen(topology) for key, topology in topologies.items()}
-            return replace(seen, broker=broker, topologies=topologies, reclaimed=reclaimed)
+            return replace(seen, broker=broker, topologies=topologies, reclaimed=reclaimed, looked_for=looked_for)
 
     def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
         """Tell which of these queues have only just lost their quorum; no others are remembered."""
@@ -234,79 +215,6 @@ class Vhost:
             reports |= _ensure(gone, door, management, newer)
         return {job.key: _judge_report(job, reports[job.key], shared, reading) for job in jobs}
 
-    def _bring_home(
-        self, door: OnDemand, jobs: Sequence[Job], topologies: Mapping[Key, TopologySeen], reading: Reading | None
-    ) -> dict[Key, int]:
-        """Bring the orphans of living consumers home. Those of others are left, and looked at again only if new.
-
-        A queue that says nothing, though no reading shows why, is left out for a while: the others' are behind it.
-        """
-        now = self._clock()
-        self._silent = {address: until for address, until in self._silent.items() if until > now}
-        ready = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
-        homes = {address: job for address, job in ready.items() if address not in self._silent}
-        self._forget_homes({job.consumer.address for job in jobs} - ready.keys(), now)
-        if not self._is_due({_home_of(job) for job in homes.values()}, now):
-            return {}
-        if not self._count_orphans(door, reading):
-            self._hides, self._most = False, MOST_ORPHANS
-            return {}
-        queues = {address: job.consumer.queue.name for address, job in homes.items()}
-        try:
-            result = reclaim(door.amqp, queues, most=self._most, reading=reading)
-        except SilentHome as error:
-            LOGGER.warning("the orphans of %s cannot be brought home to %s: %s", self._desk, error.address, error)
-            self._silent = {**self._silent, error.address: self._clock() + ORPHANS_SECONDS}
-            return {}
-        except BrokerError as error:
-            if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
-                raise
-            LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
-            self._looked(homes.values(), rest=ORPHANS_SECONDS)
-            return {}
-        self._looked(homes.values(), rest=0.0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
-        self._look_further(result)
-        return {homes[address].key: count for address, count in result.put_back.items()}
-
-    def _is_due(self, homes: Collection[Home], now: float) -> bool:
-        """Say whether to look: for those who have waited a whole rest, or for somebody new after a part of one.
-
-        Each by its own time, so that a look for one who is new does not have the others wait for longer.
-        """
-        times = [self._looked_for.get(home) for home in homes]
-        if any(at is not None and now - at >= self._rest for at in times):
-            return True
-        return None in times and now - self._looked_at >= self._rest / NEW_HOME_PART
-
-    def _looked(self, jobs: Iterable[Job], *, rest: float) -> None:
-        now = self._clock()
-        self._rest, self._looked_at = rest, now
-        self._looked_for = {**self._looked_for, **dict.fromkeys(map(_home_of, jobs), now)}
-
-    def _forget_homes(self, troubled: Collection[str], now: float) -> None:
-        """Take for new whose queue has trouble, once it has none; keep nothing of those who are gone."""
-        longest = 2 * ORPHANS_SECONDS * (FURTHEST_ORPHANS // MOST_ORPHANS)
-        kept = ((home, at) for home, at in self._looked_for.items() if home[0] not in troubled)
-        self._looked_for = {home: at for home, at in kept if now - at < longest}
-
-    def _look_further(self, result: Reclaimed) -> None:
-        """Have the next look go further, if what this one saw is nobody's here, and there is more."""
-        self._hides = result.unseen > 0 and not result.put_back
-        if result.left <= MOST_ORPHANS:
-            self._most = MOST_ORPHANS
-        if self._hides:
-            looked, self._most = self._most, min(2 * self._most, FURTHEST_ORPHANS)
-            LOGGER.warning(
-                "%d orphans of %s were not looked at: none of the %d before them can come home; the next look takes %d",
-                *(result.unseen, self._desk, looked, self._most),
-            )
-
-    def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
-        if reading is not None:
-            orphans = reading.queues.get(ORPHANS)
-            return (orphans.ready or 0) if orphans and orphans.has_quorum else 0
-        return door.amqp.count_ready(ORPHANS) or 0
-
 
 def _ensure(
     jobs: Sequence[Job], door: OnDemand, management: Management | None, reading: Reading | None
@@ -318,10 +226,6 @@ def _ensure(
         reports = ensure_consumers(asks, amqp=door, management=management, reading=reading, claimed=claimed)
         found |= zip((job.key for job in batch), reports, strict=True)
     return found
-
-
-def _home_of(job: Job) -> Home:
-    return job.consumer.address, job.entry.subject.uid
 
 
 def _places(jobs: Iterable[Job]) -> int:

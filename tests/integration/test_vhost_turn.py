@@ -16,7 +16,8 @@ from redrive.orphans import HOME_SECONDS
 from redrive.properties import Properties
 from redrive.topology import Owner
 from redrive_operator.credentials import Access
-from redrive_operator.vhost import SETTLING_SECONDS, Job, Vhost
+from redrive_operator.job import Job
+from redrive_operator.vhost import SETTLING_SECONDS, Vhost
 from redrive_testbed.shell import wait_until
 
 DEAD = "redrive.dead.orders"

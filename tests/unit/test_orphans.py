@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from datetime import timedelta
+from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +14,13 @@ from redrive.ladder import ORPHANS, routing_key
 from redrive.orphans import SilentHome, reclaim
 from redrive.properties import Properties
 from redrive.workshop import Report
+from redrive_operator import homecoming
 from redrive_operator import vhost as module
+from redrive_operator.homecoming import NEW_HOME_PART, ORPHANS_SECONDS, Homecoming
+from redrive_operator.job import Job
 from redrive_operator.observation import Problem, TopologySeen
 from redrive_operator.reasons import TopologyReason
-from redrive_operator.vhost import NEW_HOME_PART, ORPHANS_SECONDS, Job, Vhost
+from redrive_operator.vhost import Vhost
 
 
 class Broker:
@@ -66,23 +70,23 @@ def test_orphans_behind_those_of_a_queue_that_says_nothing_come_home_the_next_ti
     mute, orders = (consumer_entry(name, queue=name) for name in ("mute", "orders"))
     jobs = [Job(entry, entry.consumer, expected=True) for entry in (mute, orders)]
     topologies = {job.key: TopologySeen() for job in jobs}
-    vhost = Vhost(orders.desk, None, clock=clock)
+    home = Homecoming(orders.desk, clock=clock)
     turns = []
     for _ in range(3):
-        turns.append(vhost._bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None))
+        turns.append(home.bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None))
         clock.now += 15
     assert turns == [{}, {orders.key: 1}, {}]
     broker.silent = ()
     clock.now += ORPHANS_SECONDS
-    assert vhost._bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {mute.key: 1}
+    assert home.bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {mute.key: 1}
     assert broker.orphans == []
 
 
 @pytest.fixture
 def vhost(monkeypatch):
     """Give a vhost, and turns of it: what is said of the consumer, and how many messages came home."""
-    monkeypatch.setattr(module, "MOST_ORPHANS", 4)
-    monkeypatch.setattr(module, "FURTHEST_ORPHANS", 16, raising=False)
+    monkeypatch.setattr(homecoming, "MOST_ORPHANS", 4)
+    monkeypatch.setattr(homecoming, "FURTHEST_ORPHANS", 16)
     clock, entry = Clock(), consumer_entry("orders", queue="orders")
     job = Job(entry, entry.consumer, expected=True)
     vhost = Vhost(entry.desk, None, clock=clock)
@@ -130,7 +134,7 @@ def test_orphans_that_come_home_some_at_a_time_are_nothing_to_tell_of(vhost):
 def looks(monkeypatch):
     """Give a vhost with an orphan of nobody, and turns of it for some names: whether orphans are looked through."""
     clock, broker, looked = Clock(), Broker("shop/nobody"), []
-    vhost = Vhost(consumer_entry("orders").desk, None, clock=clock)
+    home = Homecoming(consumer_entry("orders").desk, clock=clock)
     take = broker.take
     monkeypatch.setattr(broker, "take", lambda *args, **more: looked.append(clock.now) or take(*args, **more))
 
@@ -141,7 +145,7 @@ def looks(monkeypatch):
         trouble = TopologySeen(Problem(TopologyReason.BROKEN, ""))
         topologies = {job.key: trouble if job.key.name in troubled else TopologySeen() for job in jobs}
         before = len(looked)
-        assert vhost._bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {}
+        assert home.bring_home(SimpleNamespace(amqp=broker), jobs, topologies, None) == {}
         return len(looked) > before
 
     return turn
@@ -171,3 +175,23 @@ def test_orphans_are_looked_for_anew_when_the_queue_has_trouble_no_more(looks):
     assert looks("orders", "bills")
     assert not looks("orders", "bills", troubled=["orders"], after=ORPHANS_SECONDS / NEW_HOME_PART)
     assert looks("orders", "bills")
+
+
+def test_it_is_known_when_somebodys_orphans_were_last_looked_for():
+    clock, broker = Clock(), Broker("shop/nobody")
+    entry, trouble = consumer_entry("orders", queue="orders"), TopologySeen(Problem(TopologyReason.BROKEN, ""))
+    job = Job(entry, entry.consumer, expected=True)
+    home = Homecoming(entry.desk, clock=clock)
+    assert home.when_looked(job, TopologySeen()) == -inf
+    assert home.when_looked(job, trouble) == inf, "none comes home to that"
+
+    def look(after):
+        clock.now += after
+        home.bring_home(SimpleNamespace(amqp=broker), [job], {job.key: TopologySeen()}, None)
+        return home.when_looked(job, TopologySeen())
+
+    began = clock.now
+    assert look(after=0) == began
+    assert look(after=1) == began, "it rests"
+    broker.orphans = []
+    assert look(after=ORPHANS_SECONDS) == clock.now, "there are none of anybody"

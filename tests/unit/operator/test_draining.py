@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -74,11 +75,12 @@ def leave(told):
         tending=SimpleNamespace(stop=lambda _subject: True),
     )
 
-    def leave(amqp, policy="DeleteIfEmpty", problem=None, messages=None, *, reading=None, stuck=""):
+    def leave(amqp, policy="DeleteIfEmpty", problem=None, messages=None, *, reading=None, stuck="", looked_at=inf):
         management = reading and SimpleNamespace(read=lambda: reading)
         access = SimpleNamespace(connection=None, manage=lambda: management, connect=lambda: nullcontext(amqp))
         entry = consumer_entry(queue="q", spec={"deletionPolicy": policy}, **GOING)
-        leaving, now = Leaving(tools), Circumstances(access, problem, messages or MessagesSeen(), stuck=stuck)
+        found = problem, messages or MessagesSeen()
+        leaving, now = Leaving(tools), Circumstances(access, *found, stuck=stuck, orphans_looked_at=looked_at)
         leaving.leave(entry, entry.consumer, now)
         clock.now += (quiet_time(entry.consumer) + timedelta(seconds=1)).total_seconds()
         return leaving.leave(entry, entry.consumer, now)
@@ -165,6 +167,16 @@ def test_queue_without_quorum_is_not_found_empty_by_its_old_counts(leave):
     assert (waits_for.reason, waits_for.workers_go_on) == (ReadyReason.DELETION_BLOCKED, True)
     assert "only 1 run" in waits_for.waits_for
     assert amqp.deleted == []
+
+
+def test_queue_is_not_deleted_before_the_orphans_were_looked_through_for_its_messages(leave):
+    amqp, empty = Amqp(consumers=0), MessagesSeen(ready=0, unacked=0, dead=0)
+    waits_for = leave(amqp, messages=empty, looked_at=-inf)
+    assert (waits_for.reason, waits_for.workers_go_on) == (ReadyReason.DRAINING, True)
+    assert "redrive.orphans to be looked through" in waits_for.waits_for
+    assert amqp.deleted == []
+    assert leave(amqp, messages=empty, looked_at=1_000_000.0) is None
+    assert "q" in amqp.deleted
 
 
 def test_consumer_whose_workers_cannot_be_made_says_what_its_end_waits_for(monkeypatch):

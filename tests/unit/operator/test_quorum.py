@@ -12,12 +12,13 @@ from redrive.workshop import Report
 from redrive_operator.care import Care, Found
 from redrive_operator.crews import Crews
 from redrive_operator.holdings import Holdings
+from redrive_operator.job import Job
 from redrive_operator.observation import BrokerSeen, MessagesSeen, Problem, TopologySeen
 from redrive_operator.placement import PlacementSeen
 from redrive_operator.reasons import TopologyReason
 from redrive_operator.tending import Tended, Tending
 from redrive_operator.users import UserSeen
-from redrive_operator.vhost import SETTLING_SECONDS, Job, Vhost, _judge_report
+from redrive_operator.vhost import SETTLING_SECONDS, Vhost, VhostSeen, _judge_report
 from redrive_operator.workforce import Workforce
 
 DEAD = FoundQueue("redrive.dead.orders", "quorum", members=3, online=3)
@@ -47,6 +48,14 @@ def test_dead_letter_queue_without_quorum_is_told_once_that_is_sure(job):
     clock.now += SETTLING_SECONDS
     assert "the queue 'redrive.dead.orders' has 1 of its 3 replicas" in told(online=1)
     assert "redrive.dead.orders" not in told()
+
+
+def test_dead_letter_queue_without_quorum_is_told_to_whoever_would_delete_it(job):
+    def told(**dead):
+        return VhostSeen(BrokerSeen("/", "Secret"), reading(**dead)).say_if_stuck(job.consumer)
+
+    assert "the queue 'redrive.dead.orders' has 1 of its 3 replicas" in told(online=1)
+    assert told() == ""
 
 
 WORKER = {"image": "i", "python": {"handler": "a:b"}}
