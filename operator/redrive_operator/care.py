@@ -92,7 +92,8 @@ class Care:
                 found.broker.problem,
                 found.messages,
                 is_another_s=found.lost,
-                stuck=_say_if_stuck(found.topology) or found.stuck,
+                stuck=_say_if_stuck(found.topology),
+                stuck_now=found.stuck,
                 orphans_looked_at=found.orphans_looked_at,
             )
             waits_for = self._leaving.leave(entry, consumer, way)

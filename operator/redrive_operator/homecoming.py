@@ -15,6 +15,7 @@ from redrive.orphans import Reclaimed, SilentHome, reclaim
 from redrive.reading import Reading
 from redrive_operator.job import Job
 from redrive_operator.observation import TopologySeen
+from redrive_operator.reasons import TopologyReason
 from redrive_operator.registry import DeskKey
 from redrive_operator.subject import Key
 
@@ -28,6 +29,9 @@ MOST_ORPHANS, FURTHEST_ORPHANS = 100_000, 400_000
 # broker looked through all the time.
 ORPHANS_SECONDS = 120.0
 NEW_HOME_PART = 4
+
+# For these nothing that can be waited for brings anything home.
+_HOMELESS = (TopologyReason.QUEUE_REFUSED, TopologyReason.VHOST_TAKEN)
 
 # Whose orphans are looked for: an address, and the uid of the object that has it now.
 Home = tuple[str, str]
@@ -43,6 +47,8 @@ class Homecoming:
         self._clock = clock
         self.hides = False
         self._looked_for: Mapping[Home, float] = {}  # when the last look ended that was for these as well
+        self._met: Mapping[Home, float] = {}  # since when those are known that nothing was looked for yet
+        self._through: Mapping[Home, float] = {}  # when a look for these began that saw all that there was
         self._looked_at = self._clear_at = -inf
         self._rest = 0.0
         self._most = MOST_ORPHANS
@@ -62,7 +68,10 @@ class Homecoming:
         self._forget_homes({job.consumer.address for job in jobs} - ready.keys(), now)
         if not self._is_due({_home_of(job) for job in homes.values()}, now):
             return {}
-        if not self._count_orphans(door, reading):
+        count = self._count_orphans(door, reading)
+        if count is None:
+            return {}
+        if not count:
             self.hides, self._most, self._clear_at = False, MOST_ORPHANS, now
             return {}
         queues = {address: job.consumer.queue.name for address, job in homes.items()}
@@ -79,6 +88,8 @@ class Homecoming:
             self._looked(homes.values(), rest=ORPHANS_SECONDS)
             return {}
         self._looked(homes.values(), rest=0.0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
+        if not result.unseen:
+            self._through = {**self._through, **dict.fromkeys(map(_home_of, homes.values()), now)}
         self._look_further(result)
         return {homes[address].key: count for address, count in result.put_back.items()}
 
@@ -87,27 +98,32 @@ class Homecoming:
 
         Each by its own time, so that a look for one who is new does not have the others wait for longer.
         """
-        times = [self._looked_for.get(home) for home in homes]
-        if any(at is not None and now - at >= self._rest for at in times):
+        new = [home for home in homes if home not in self._looked_for]
+        self._met = {**dict.fromkeys(new, now), **self._met}
+        if any(now - self._looked_for.get(home, self._met.get(home, now)) >= self._rest for home in homes):
             return True
-        return None in times and now - self._looked_at >= self._rest / NEW_HOME_PART
+        return bool(new) and now - self._looked_at >= self._rest / NEW_HOME_PART
 
     def when_looked(self, job: Job, topology: TopologySeen) -> float:
-        """Say when its orphans were last looked for, or there were none; whose queue has trouble gets none."""
-        if topology.problem is not None:
+        """Say when a look for its orphans began that saw all, or there were none; inf if none can come home at all."""
+        if topology.problem is not None and topology.problem.reason in _HOMELESS:
             return inf
-        return max(self._clear_at, self._looked_for.get(_home_of(job), -inf))
+        return max(self._clear_at, self._through.get(_home_of(job), -inf))
 
     def _looked(self, jobs: Iterable[Job], *, rest: float) -> None:
         now = self._clock()
         self._rest, self._looked_at = rest, now
         self._looked_for = {**self._looked_for, **dict.fromkeys(map(_home_of, jobs), now)}
+        self._met = {home: at for home, at in self._met.items() if home not in self._looked_for}
 
     def _forget_homes(self, troubled: Collection[str], now: float) -> None:
         """Take for new whose queue has trouble, once it has none; keep nothing of those who are gone."""
         longest = 2 * ORPHANS_SECONDS * (FURTHEST_ORPHANS // MOST_ORPHANS)
         kept = ((home, at) for home, at in self._looked_for.items() if home[0] not in troubled)
         self._looked_for = {home: at for home, at in kept if now - at < longest}
+        self._met, self._through = (
+            {home: at for home, at in times.items() if now - at < longest} for times in (self._met, self._through)
+        )
 
     def _look_further(self, result: Reclaimed) -> None:
         """Have the next look go further, if what this one saw is nobody's here, and there is more."""
@@ -121,11 +137,16 @@ class Homecoming:
                 *(result.unseen, self._desk, looked, self._most),
             )
 
-    def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int:
-        if reading is not None:
-            orphans = reading.queues.get(ORPHANS)
-            return (orphans.ready or 0) if orphans and orphans.has_quorum else 0
-        return door.amqp.count_ready(ORPHANS) or 0
+    def _count_orphans(self, door: OnDemand, reading: Reading | None) -> int | None:
+        """Count what there is to look through; None where nobody can know, or somebody else has some in hand."""
+        if reading is None:
+            return door.amqp.count_ready(ORPHANS) or 0
+        orphans = reading.queues.get(ORPHANS)
+        if orphans is None:
+            return 0
+        if not orphans.has_quorum:
+            return None
+        return orphans.ready or (None if orphans.ready is None or orphans.unacked else 0)
 
 
 def _home_of(job: Job) -> Home:

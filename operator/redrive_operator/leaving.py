@@ -41,8 +41,9 @@ class Circumstances:
     problem: Problem | None = None
     messages: MessagesSeen = field(default_factory=MessagesSeen)
     is_another_s: bool = False  # the queue belongs to another, or is not to be reached from here
-    stuck: str = ""  # why the queue, or that of the dead letters, takes and gives nothing, and tells old counts
-    orphans_looked_at: float = inf  # by the clock: when orphans of it were last looked for; inf if none can come home
+    stuck: str = ""  # why the queue takes and gives nothing, and tells old counts
+    stuck_now: str = ""  # the same of the dead letters' queue too, perhaps for this moment only
+    orphans_looked_at: float = inf  # by the clock: when all orphans were last looked through for its own
 
 
 class Leaving:
@@ -157,6 +158,8 @@ class Leaving:
         if now.stuck:
             self._quiet.pop(entry.subject.uid, None)  # what sleeps goes to the orphans, and comes home later
             return replace(_blocked(_say_stuck(now.stuck)), workers_go_on=True)
+        if now.stuck_now:
+            return replace(_blocked(_say_stuck(now.stuck_now)), workers_go_on=True)
         waits_for = self._wait_until_empty(entry, consumer, now, now.access)
         return None if waits_for is None else replace(waits_for, workers_go_on=True)
 
@@ -214,7 +217,10 @@ class _Quiet:
 
 
 # What slept while the queue was not bound, or not there, is among them. It comes home with the look that finds it.
-_ORPHANS = Deleting("redrive.orphans to be looked through for messages of its own", ReadyReason.DRAINING)
+_ORPHANS = Deleting(
+    "redrive.orphans to be looked through for messages of its own; set spec.deletionPolicy to Retain to let go before",
+    ReadyReason.DRAINING,
+)
 
 _WORKERS = Deleting("its workers to finish what they have begun", ReadyReason.DELETING)
 

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import inf
 
 from redrive.adoption import NeedsPolicy, find_stuck, judge_queue, queue_parks, say_if_stuck
 from redrive.amqp import OnDemand
@@ -122,21 +121,20 @@ class Vhost:
                 if door.gone:
                     raise  # it was the connection that was refused
                 problem = explain_topology(error)
-                keys = [job.key for job in jobs]
-                return replace(
-                    seen,
-                    topologies=dict.fromkeys(keys, TopologySeen(problem)),
-                    looked_for=dict.fromkeys(keys, inf),
-                )
+                topologies = {job.key: TopologySeen(problem) for job in jobs}
+                return replace(seen, topologies=topologies, looked_for=self._when_looked(jobs, topologies))
             broker = replace(seen.broker, version=shared.version, cluster_name=shared.cluster_name)
             shared = replace(shared, missing=(*lacking, *shared.missing))
             topologies = self._provide(jobs, shared, door, access, management, reading)
             reclaimed = self._homecoming.bring_home(door, jobs, topologies, reading)
             topologies = _with_shared_repairs(jobs, topologies, shared)
-            looked_for = {job.key: self._homecoming.when_looked(job, topologies[job.key]) for job in jobs}
+            looked_for = self._when_looked(jobs, topologies)
             if self._homecoming.hides:
                 topologies = {key: _with_unseen(topology) for key, topology in topologies.items()}
             return replace(seen, broker=broker, topologies=topologies, reclaimed=reclaimed, looked_for=looked_for)
+
+    def _when_looked(self, jobs: Iterable[Job], topologies: Mapping[Key, TopologySeen]) -> dict[Key, float]:
+        return {job.key: self._homecoming.when_looked(job, topologies[job.key]) for job in jobs}
 
     def _settle(self, reading: Reading, jobs: Iterable[Job]) -> Reading:
         """Tell which of these queues have only just lost their quorum; no others are remembered."""

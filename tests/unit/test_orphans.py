@@ -13,6 +13,7 @@ from redrive.errors import NoAnswer
 from redrive.ladder import ORPHANS, routing_key
 from redrive.orphans import SilentHome, reclaim
 from redrive.properties import Properties
+from redrive.reading import FoundQueue, Reading
 from redrive.workshop import Report
 from redrive_operator import homecoming
 from redrive_operator import vhost as module
@@ -177,21 +178,79 @@ def test_orphans_are_looked_for_anew_when_the_queue_has_trouble_no_more(looks):
     assert looks("orders", "bills")
 
 
-def test_it_is_known_when_somebodys_orphans_were_last_looked_for():
-    clock, broker = Clock(), Broker("shop/nobody")
-    entry, trouble = consumer_entry("orders", queue="orders"), TopologySeen(Problem(TopologyReason.BROKEN, ""))
-    job = Job(entry, entry.consumer, expected=True)
-    home = Homecoming(entry.desk, clock=clock)
-    assert home.when_looked(job, TopologySeen()) == -inf
-    assert home.when_looked(job, trouble) == inf, "none comes home to that"
+def test_somebody_new_is_looked_for_after_a_whole_rest_whoever_else_is_new_meanwhile(looks):
+    assert looks("others")
+    part = ORPHANS_SECONDS / NEW_HOME_PART
+    for number in range(NEW_HOME_PART):
+        assert not looks("orders", after=part / 2)
+        assert looks(f"brief-{number}", after=part / 2), "who comes in between takes the turn of all who are new"
+    assert looks("orders", after=part / 2)
 
-    def look(after):
-        clock.now += after
-        home.bring_home(SimpleNamespace(amqp=broker), [job], {job.key: TopologySeen()}, None)
-        return home.when_looked(job, TopologySeen())
 
-    began = clock.now
-    assert look(after=0) == began
-    assert look(after=1) == began, "it rests"
-    broker.orphans = []
-    assert look(after=ORPHANS_SECONDS) == clock.now, "there are none of anybody"
+@pytest.fixture
+def homecoming_of():
+    """Give the homecoming of one consumer, and looks of it: since when it is sure that none of its orphans are left."""
+
+    def homecoming_of(*orphans):
+        clock, broker, entry = Clock(), Broker(*orphans), consumer_entry("orders", queue="orders")
+        job = Job(entry, entry.consumer, expected=True)
+        home = Homecoming(entry.desk, clock=clock)
+
+        def look(after=0.0, *, problem=None, **found):
+            clock.now += after
+            queue = FoundQueue(ORPHANS, "quorum", **found)
+            reading = Reading("4.3.6", "rabbit", queues={ORPHANS: queue}) if found else None
+            topology = TopologySeen(problem and Problem(problem, ""))
+            home.bring_home(SimpleNamespace(amqp=broker), [job], {job.key: topology}, reading)
+            return home.when_looked(job, topology)
+
+        return SimpleNamespace(look=look, clock=clock, broker=broker)
+
+    return homecoming_of
+
+
+def test_it_is_known_when_orphans_were_last_looked_through(homecoming_of):
+    of_orders = homecoming_of("shop/nobody")
+    began = of_orders.clock.now
+    assert of_orders.look() == began
+    assert of_orders.look(after=1) == began, "it rests"
+    of_orders.broker.orphans = []
+    assert of_orders.look(after=ORPHANS_SECONDS) == of_orders.clock.now, "there are none of anybody"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"members": 3, "online": 1, "ready": 0},
+        {"members": 3, "online": 3, "leaderless": True, "ready": 0},
+        {"ready": None},
+        {"ready": 0, "unacked": 2},
+    ],
+    ids=["no majority", "no leader", "not counted yet", "in somebody's hands"],
+)
+def test_orphans_that_nobody_can_count_are_not_taken_for_none(homecoming_of, found):
+    assert homecoming_of("shop/nobody").look(**found) == -inf
+
+
+def test_orphans_that_were_not_all_seen_are_not_looked_through(homecoming_of, monkeypatch):
+    monkeypatch.setattr(homecoming, "MOST_ORPHANS", 4)
+    monkeypatch.setattr(homecoming, "FURTHEST_ORPHANS", 16)
+    behind = homecoming_of(*["shop/nobody"] * 9)
+    assert behind.look() == -inf
+    assert behind.look(after=ORPHANS_SECONDS * 4) == -inf
+    assert behind.look(after=ORPHANS_SECONDS * 4) == behind.clock.now
+
+
+def test_look_that_fails_has_looked_through_nothing(homecoming_of, monkeypatch):
+    failing = homecoming_of("shop/nobody")
+
+    def take(*_args, **_more):
+        raise NoAnswer("nothing")
+
+    monkeypatch.setattr(failing.broker, "take", take)
+    assert failing.look() == -inf
+
+
+def test_only_a_queue_that_nothing_is_brought_to_is_not_waited_for(homecoming_of):
+    assert homecoming_of().look(problem=TopologyReason.BROKEN) == -inf
+    assert homecoming_of().look(problem=TopologyReason.QUEUE_REFUSED) == inf

@@ -13,6 +13,7 @@ from lent_broker import LentBroker, lent_tools
 from redrive import errors
 from redrive.ladder import ORPHANS
 from redrive.reading import FoundQueue, Reading
+from redrive.spec import format_duration
 from redrive.topology import Owner, Wanted, work_queue
 from redrive_operator.care import Care, Found
 from redrive_operator.explaining import explain_broker
@@ -167,6 +168,23 @@ def test_queue_without_quorum_is_not_found_empty_by_its_old_counts(leave):
     assert (waits_for.reason, waits_for.workers_go_on) == (ReadyReason.DELETION_BLOCKED, True)
     assert "only 1 run" in waits_for.waits_for
     assert amqp.deleted == []
+
+
+def test_moment_in_which_the_dead_letters_have_no_leader_does_not_begin_the_quiet_time_anew():
+    clock = Clock()
+    empty, access = MessagesSeen(ready=0, unacked=0, dead=0), SimpleNamespace(connection=None)
+    tools = SimpleNamespace(clock=clock)
+    entry = consumer_entry(queue="q", spec={"deletionPolicy": "DeleteIfEmpty"}, **GOING)
+    leaving, now = Leaving(tools), Circumstances(access, None, empty)
+    began = leaving.leave(entry, entry.consumer, now).waits_for
+    clock.now += 5
+    stuck = leaving.leave(entry, entry.consumer, replace(now, stuck_now="it has no leader"))
+    assert (stuck.reason, stuck.workers_go_on) == (ReadyReason.DELETION_BLOCKED, True)
+    assert "it has no leader" in stuck.waits_for
+    clock.now += 5
+    left = leaving.leave(entry, entry.consumer, now).waits_for
+    seconds = quiet_time(entry.consumer)
+    assert (format_duration(seconds) in began, format_duration(seconds - timedelta(seconds=10)) in left) == (True, True)
 
 
 def test_queue_is_not_deleted_before_the_orphans_were_looked_through_for_its_messages(leave):
