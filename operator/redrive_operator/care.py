@@ -50,8 +50,8 @@ class Found:
     counted_at: float = 0.0  # by the clock
     parks: bool = True
     reclaimed: int = 0
-    orphans_looked_at: float = inf  # see `Circumstances`
-    stuck: str = ""
+    orphans_looked_at: float = inf  # this, and the next, as in `Circumstances`
+    stuck_now: str = ""
     lost: bool = False  # its queue is another's
     user: User | None = None
 
@@ -93,7 +93,7 @@ class Care:
                 found.messages,
                 is_another_s=found.lost,
                 stuck=_say_if_stuck(found.topology),
-                stuck_now=found.stuck,
+                stuck_now=found.stuck_now,
                 orphans_looked_at=found.orphans_looked_at,
             )
             waits_for = self._leaving.leave(entry, consumer, way)

@@ -224,7 +224,7 @@ class Desk:
             parks=seen.parks(consumer),
             reclaimed=seen.reclaimed.get(entry.key, 0),
             orphans_looked_at=seen.looked_for.get(entry.key, -inf),
-            stuck=seen.say_if_stuck(consumer),
+            stuck_now=seen.say_if_stuck(consumer),
             user=users.get(entry.key),
         )
 

@@ -5,7 +5,7 @@ a rest of its own: neither who is new nor who is in trouble has the others wait,
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from math import inf
 
 from redrive.amqp import OnDemand
@@ -66,7 +66,9 @@ class Homecoming:
         ready = {job.consumer.address: job for job in jobs if topologies[job.key].problem is None}
         homes = {address: job for address, job in ready.items() if address not in self._silent}
         self._forget_homes({job.consumer.address for job in jobs} - ready.keys(), now)
-        if not self._is_due({_home_of(job) for job in homes.values()}, now):
+        here = {_home_of(job) for job in homes.values()}
+        self._met = {**dict.fromkeys(here - self._looked_for.keys(), now), **self._met}
+        if not self._is_due(here, now):
             return {}
         count = self._count_orphans(door, reading)
         if count is None:
@@ -85,24 +87,24 @@ class Homecoming:
             if isinstance(error, Unreachable) and not isinstance(error, NoAnswer):
                 raise
             LOGGER.warning("the orphans of %s cannot be looked through: %s", self._desk, error)
-            self._looked(homes.values(), rest=ORPHANS_SECONDS)
+            self._looked(here, rest=ORPHANS_SECONDS)
             return {}
-        self._looked(homes.values(), rest=0.0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
+        self._looked(here, rest=0.0 if result.put_back else ORPHANS_SECONDS * (self._most // MOST_ORPHANS))
         if not result.unseen:
-            self._through = {**self._through, **dict.fromkeys(map(_home_of, homes.values()), now)}
+            self._through = {**self._through, **dict.fromkeys(here, now)}
         self._look_further(result)
         return {homes[address].key: count for address, count in result.put_back.items()}
 
-    def _is_due(self, homes: Collection[Home], now: float) -> bool:
+    def _is_due(self, homes: Set[Home], now: float) -> bool:
         """Say whether to look: for those who have waited a whole rest, or for somebody new after a part of one.
 
         Each by its own time, so that a look for one who is new does not have the others wait for longer.
         """
-        new = [home for home in homes if home not in self._looked_for]
-        self._met = {**dict.fromkeys(new, now), **self._met}
-        if any(now - self._looked_for.get(home, self._met.get(home, now)) >= self._rest for home in homes):
+        since = {**self._met, **self._looked_for}
+        if any(now - since[home] >= self._rest for home in homes):
             return True
-        return bool(new) and now - self._looked_at >= self._rest / NEW_HOME_PART
+        is_any_new = not homes <= self._looked_for.keys()
+        return is_any_new and now - self._looked_at >= self._rest / NEW_HOME_PART
 
     def when_looked(self, job: Job, topology: TopologySeen) -> float:
         """Say when a look for its orphans began that saw all, or there were none; inf if none can come home at all."""
@@ -110,10 +112,10 @@ class Homecoming:
             return inf
         return max(self._clear_at, self._through.get(_home_of(job), -inf))
 
-    def _looked(self, jobs: Iterable[Job], *, rest: float) -> None:
+    def _looked(self, homes: Iterable[Home], *, rest: float) -> None:
         now = self._clock()
         self._rest, self._looked_at = rest, now
-        self._looked_for = {**self._looked_for, **dict.fromkeys(map(_home_of, jobs), now)}
+        self._looked_for = {**self._looked_for, **dict.fromkeys(homes, now)}
         self._met = {home: at for home, at in self._met.items() if home not in self._looked_for}
 
     def _forget_homes(self, troubled: Collection[str], now: float) -> None:
