@@ -58,9 +58,7 @@ class VhostSeen:
     topologies: Mapping[Key, TopologySeen] = field(default_factory=dict)
     losers: Mapping[Key, Problem] = field(default_factory=dict)
     reclaimed: Mapping[Key, int] = field(default_factory=dict)
-    looked_for: Mapping[Key, float] = field(
-        default_factory=dict
-    )  # when all orphans were last looked through for somebody's
+    looked_for: Mapping[Key, float] = field(default_factory=dict)  # when all orphans were last looked through
     ready: Mapping[str, int] = field(default_factory=dict)  # by queue, where nobody could list what is there
 
     def say_if_stuck(self, consumer: Consumer) -> str:
